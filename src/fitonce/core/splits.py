@@ -15,22 +15,10 @@ def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray
     """Test sets as integer index arrays, refused where they do not describe rows."""
     checked = []
     for number, test_set in enumerate(test_sets):
-        rows = np.asarray(test_set)
-        if rows.dtype == bool:
-            if rows.shape != (n_samples,):
-                raise ValueError(
-                    f"test set {number} is a mask of shape {rows.shape}; it must have shape "
-                    f"({n_samples},)."
-                )
-            rows = np.flatnonzero(rows)
-        if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer) or rows.size == 0:
-            raise ValueError(
-                f"test set {number} must be a non-empty list of row indices or a boolean mask, "
-                f"got {test_set!r} instead."
-            )
-        if rows.min() < -n_samples or rows.max() >= n_samples:
-            raise ValueError(f"test set {number} contains rows outside 0 … {n_samples - 1}.")
-        rows = rows % n_samples
+        given = np.asarray(test_set)
+        rows = row_numbers(given, n_samples, f"the rows of test set {number}")
+        if rows.size == 0:
+            raise ValueError(f"test set {number} has no rows. Leave it out.")
         if np.unique(rows).size != rows.size:
             raise ValueError(
                 f"test set {number} contains a row twice; a row can be left out only once."
@@ -86,7 +74,7 @@ def row_numbers(rows: np.ndarray, n_samples: int, what: str = "rows") -> np.ndar
     """Rows counted from the start, whether given as a mask, or from the end."""
     if rows.dtype == bool and rows.shape == (n_samples,):
         return np.flatnonzero(rows)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise ValueError(
             f"{what} must be a list of row indices, or a mask of {n_samples} rows, got an array of "
             f"{rows.dtype} of shape {rows.shape} instead."

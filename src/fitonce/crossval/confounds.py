@@ -33,13 +33,6 @@ def taken(estimator: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[s
     return confounds, rest
 
 
-def dependence_on_confounds(model: Any) -> str | None:
-    """Why a model with confounds needs a decomposition for each training set."""
-    if model.confounding == "remove" and model.penalty == "dual":
-        return "confounds are removed from the kernel functions of each training set"
-    return None
-
-
 def fit_parameters(estimator: Any, confounds: Any) -> dict[str, Any]:
     """The confounds in the form that `fit` of the estimator takes."""
     if confounds is None:
@@ -61,4 +54,4 @@ def call(fitted: Any, method: str, X: Any, confounds: Any) -> Any:
     return getattr(model, method)(X, confounds=confounds)
 
 
-__all__ = ["call", "dependence_on_confounds", "fit_parameters", "taken"]
+__all__ = ["call", "fit_parameters", "taken"]

@@ -32,7 +32,7 @@ from ..estimators.setup import accepted_setup
 from ..estimators.validation import is_foreign_array
 from ..kernels import asymmetry, largest_entry
 from ..tuning.scorers import SCORER
-from .confounds import dependence_on_confounds, taken
+from .confounds import taken
 
 STEPS = (  # without labels
     "fitonce.preparation",
@@ -93,11 +93,9 @@ class Depends:
         """The cheapest route."""
         if self.refit is not None:
             return Route("refit", self.refit)
-        return Route("one", "fixed parameters") if self.rows is None else self.per_fold
-
-    @property
-    def per_fold(self) -> Route:
-        return Route("per-fold", self.rows or "")
+        if self.rows is not None:
+            return Route("per-fold", self.rows)
+        return Route("one", "fixed parameters")
 
 
 def depends(
@@ -125,8 +123,10 @@ def depends(
         or _of_order(estimator, X)
         or _of_parameters(estimator, params)
         or _of_scoring(scoring)
-        or (None if confounds is None else dependence_on_confounds(estimator))
     )
+    removed = confounds is not None and estimator.confounding == "remove"
+    if removed and estimator.penalty == "dual":
+        reason = reason or "confounds are removed from the kernel functions of each training set"
     return Depends(reason, labels_decide(estimator))
 
 

@@ -106,15 +106,11 @@ class Scored:
         values = self.outputs.values
         return self.truth if is_numpy(values) else asarray_like(self.outputs.truth, values)
 
-    @property
-    def binary(self) -> bool:
-        return self.n_classes == 2
-
     @cached_property
     def codes(self) -> Array:
         """Predicted class indices (B, k, m), on the device of the outputs."""
         values = self.outputs.values
-        return predicted_codes(values, self.binary, asarray_like(self.accuracy, values))
+        return predicted_codes(values, self.n_classes == 2, asarray_like(self.accuracy, values))
 
     @cached_property
     def predicted_targets(self) -> Array:
@@ -218,17 +214,11 @@ def _rank_sums(scored: Scored) -> np.ndarray:
     close = xp.any(ranked[:, :, 1:] - ranked[:, :, :-1] <= width[:, :, None], axis=2)
     tied = to_numpy(close)
     if tied.any():
-        equal = settled(_of_folds(values, tied), scored.accuracy[tied])
+        close_ones = take(xp.reshape(values, (-1, values.shape[2])), np.flatnonzero(tied))
+        equal = settled(to_numpy(close_ones), scored.accuracy[tied])
         own = scipy.stats.rankdata(equal, axis=-1) * scored.truth[tied]
         rank_sum[tied] = np.sum(own, axis=-1)
     return rank_sum
-
-
-def _of_folds(values: Array, chosen: np.ndarray) -> np.ndarray:
-    """Values (r, m) of the chosen of (B, k) folds, on the host."""
-    xp = namespace(values)
-    flat = xp.reshape(values, (-1, values.shape[2]))
-    return to_numpy(take(flat, np.flatnonzero(chosen)))
 
 
 def neg_log_loss(scored: Scored) -> np.ndarray:
@@ -238,7 +228,7 @@ def neg_log_loss(scored: Scored) -> np.ndarray:
     has fewer digits than the softmax.
     """
     eps = np.finfo(np.float64).eps
-    if scored.binary:
+    if scored.n_classes == 2:
         p = scipy.special.expit(scored.values)
         own = np.where(scored.truth == 1, p, 1.0 - p)
         return np.asarray(np.mean(np.log(np.clip(own, eps, 1.0 - eps)), axis=2))

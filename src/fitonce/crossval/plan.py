@@ -111,7 +111,8 @@ class Plan:
                 self._route = Route("per-fold", f"all rows together are refused: {error}")
                 if sliceable(self.X) and self.confounds is None:
                     return
-        if expand_with_rows(self.cv.cv):
+        cv = self.cv.cv
+        if isinstance(cv, TimeSeriesSplit) and cv.max_train_size is None:  # trains on all before
             shared.follow([np.arange(n_rows(self.X))])
         self._seconds = time.perf_counter() - start
         self.shared, self.estimator = shared, lookup_estimator(shared)
@@ -231,11 +232,6 @@ def sliceable(X: Any) -> bool:
     Not for arrays of other namespaces, nor for rows in blocks.
     """
     return not (is_foreign_array(X) or is_rows(X))
-
-
-def expand_with_rows(cv: Any) -> bool:
-    """Whether a splitter trains on all rows before its test rows."""
-    return isinstance(cv, TimeSeriesSplit) and cv.max_train_size is None
 
 
 class CheckedSplitter:

@@ -64,13 +64,12 @@ def _outputs(model: Any, x: Value, weight: float = 1.0) -> Value:
     else:
         values = _kernel(model, x) @ (weight * solution.dual_coef)
     shifted: Value = values + weight * solution.intercept
-    return shifted + _no_number(x)
+    # NaN for rows with NaN or an infinity: a later maximum may lose it, and exp(-∞) is a number
+    return shifted + x.row_sums() * 0.0
 
 
 def _total(parts: list[Value]) -> Value:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
+    total: Value = sum(parts[1:], parts[0])
     return total
 
 
@@ -87,14 +86,6 @@ def _mixture(committee: Any, x: Value) -> tuple[Value, Value]:
     p = _floored(p, committee.floor_, c)
     log_p = p.op("Log")
     return (log_p.select([1]) - log_p.select([0]) if c == 2 else log_p), p
-
-
-def _no_number(x: Value) -> Value:
-    """Zero (n, 1), or NaN for rows with NaN or an infinity, which the model refuses.
-
-    A later maximum or clipping may lose a NaN, and exp(-∞) is a number.
-    """
-    return x.row_sums() * 0.0
 
 
 def training_rows(model: Any) -> np.ndarray:
@@ -267,18 +258,14 @@ def _labels(classes: np.ndarray) -> np.ndarray:
     Booleans have none: onnxruntime stops at such a row, as the model does.
     """
     kind = classes.dtype.kind if classes.dtype.kind in LABELS else "O"
-    if kind == "O" and not all(isinstance(label, str) for label in classes):
+    texts = kind != "O" or all(isinstance(label, str) for label in classes)
+    if not texts or (kind == "u" and classes.max() > np.iinfo(np.int64).max):
         raise ValueError(
-            "labels must be strings, integers, floats or booleans to be exported, got "
+            "labels must be strings, integers below 2⁶³, floats or booleans to be exported, got "
             f"{classes.tolist()[:3]} instead."
         )
     dtype, none = LABELS[kind]
     labels = classes.astype(dtype)
-    if kind == "u" and classes.max() > np.iinfo(np.int64).max:
-        raise ValueError(
-            "integer labels must be below 2⁶³ to be exported, got "
-            f"{classes.max()} instead: use strings."
-        )
     told_apart = none is not None and none not in labels.tolist()
     return np.append(labels, np.array([none], dtype=dtype)) if told_apart else labels
 
