@@ -263,6 +263,24 @@ def test_no_rows_at_all():
         open_rows([X[:0]])
 
 
+@pytest.mark.parametrize("cv", [None, 5])
+def test_two_passes_for_each_kernel_tried(cv):
+    passes = 0
+
+    def blocks():
+        nonlocal passes
+        passes += 1
+        yield from cut(X, UNEQUAL)
+
+    rows, counted = open_rows(blocks), {}
+    for gamma in (0.4, "tune"):
+        passes = 0
+        model = LeastSquaresSVC(gamma=gamma, landmarks=X[:M], cv=cv).fit(rows, TWO)
+        counted[gamma] = passes
+    tried = len(np.unique(model.cv_results_["param_gamma"].data))
+    assert counted["tune"] <= 2 * tried + counted[0.4]  # and the best one again, for the model
+
+
 def test_a_source_that_changes_between_passes():
     passes = iter([cut(X, UNEQUAL), cut(X, UNEQUAL), cut(X, UNEQUAL), [X[:300]]] + [[X[:300]]] * 9)
     rows = BlockRows(lambda: next(passes), N)

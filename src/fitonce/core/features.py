@@ -41,7 +41,7 @@ from .arrays import (
     to_numpy,
     zeros_like_shape,
 )
-from .fold_moments import FOLD_ELEMENTS, FeatureMap, FoldModels, moments_job
+from .fold_moments import FOLD_ELEMENTS, FeatureMap, FoldModels, FoldMoments
 from .holdout import (
     Deletion,
     Fitted,
@@ -88,7 +88,7 @@ class FeatureNorm(Smoother):
     features: FeatureMap
     row_scale: Array | None
     free_bias: bool
-    moments: Moments
+    moments: FoldMoments
     solved: MomentFit
     Q0: Array
     dropping: Dropping | None = None
@@ -102,12 +102,14 @@ class FeatureNorm(Smoother):
         free_bias: bool,
         Y: Array,
         dropping: Dropping | None = None,
+        deletions: Sequence[Deletion] = (),
     ) -> tuple[FeatureNorm, Targets]:
         """The first pass: moments of all rows with scaled targets Y (n, t), which come back
-        projected.
+        projected. Those of `deletions` are kept for `held_out_folds`, which spares it a pass.
         """
-        moments = data.reduce(partial(moments_job, features), Moments.merge, Y, row_scale)
-        solved = MomentFit.of(moments, free_bias)
+        large = _large(deletions, features.size, dropping)
+        moments = FoldMoments.of(data, features, row_scale, Y, large)
+        solved = MomentFit.of(moments.total, free_bias)
         ones = namespace(Y).ones_like(Y[:, :1]) if row_scale is None else row_scale
         Q0 = orthonormal(ones) if free_bias else zeros_like_shape((data.n_samples, 0), Y)
         smoother = cls(data, features, row_scale, free_bias, moments, solved, Q0, dropping)
@@ -319,30 +321,29 @@ class FeatureNorm(Smoother):
     def held_out_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
     ) -> Array:
-        """From the total minus the moments of each fold: two passes over the rows for all folds
-        and mus, and an eigendecomposition for each fold; folds with few rows use a small system at
-        each mu.
+        """From the total minus the moments of each fold: a pass over the rows for all folds and
+        mus, another one for moments that `of` has not kept, and an eigendecomposition for each
+        fold; folds with few rows use a small system at each mu.
 
         Disjoint deletions share a pass; overlapping ones, as in repeated cross-validation, take
         one each.
         """
-        few = 0 if self.dropping is not None else SMALL_FOLD * self.solved.W.shape[1]
-        folds = dict(enumerate(deletions))
-        small = {i: fold for i, fold in folds.items() if 0 < len(fold[0]) <= few}
-        large = {i: fold for i, fold in folds.items() if i not in small}
+        large = _large(deletions, self.features.size, self.dropping)
+        small = {i: fold for i, fold in enumerate(deletions) if i not in large}
         constraint = None if self.dropping is None else self.dropping.constraint
         of_rows = self.data, self.features, self.row_scale, self.free_bias
-        models = FoldModels(*of_rows, self._moments_of(targets), constraint)
+        models = FoldModels(*of_rows, self._moments_of(targets), self.moments, constraint)
         values = models.held_out(targets.Y, mus, large)
         if small:
             values |= self._by_systems(targets, mus, small)
-        return namespace(targets.Y).concat([values[i] for i in folds], axis=1)
+        return namespace(targets.Y).concat([values[i] for i in range(len(deletions))], axis=1)
 
     def _moments_of(self, targets: Targets) -> Moments:
         """Those of all rows with these targets: no pass."""
         Y, mean = targets.Y, self.mean_Y(targets.Y)
-        ZY = self.solved.W @ targets.z + self.moments.sum_Z[:, None] * mean
-        return replace(self.moments, sum_Y=self.solved.weight * mean, ZY=ZY, YY=Y.T @ Y)
+        total = self.moments.total
+        ZY = self.solved.W @ targets.z + total.sum_Z[:, None] * mean
+        return replace(total, sum_Y=self.solved.weight * mean, ZY=ZY, YY=Y.T @ Y)
 
     def _by_systems(
         self, targets: Targets, mus: np.ndarray, folds: Mapping[int, Deletion]
@@ -368,6 +369,12 @@ class FeatureNorm(Smoother):
 
 
 # ---- what happens to a block of rows; plain functions, so that they travel to other processes ----
+
+
+def _large(deletions: Sequence[Deletion], p: int, dropping: Dropping | None) -> dict[int, Deletion]:
+    """The folds that are better trained anew than taken out by a system of their rows."""
+    few = 0 if dropping is not None else SMALL_FOLD * p
+    return {i: fold for i, fold in enumerate(deletions) if not 0 < len(fold[0]) <= few}
 
 
 def _unchanged(B: Array) -> Array:

@@ -49,6 +49,11 @@ class LandmarkMap:
     offset: float = 0.0  # taken off the kernel, which a free bias makes good
     left_out: float = 0.0  # eigenvalues below were taken for rounding; 0 where none was
 
+    @property
+    def size(self) -> int:
+        """The number of features, the constant one included."""
+        return int(self.centre.shape[0])
+
     def __call__(self, X: Array) -> Array:
         Z = self.kernel.with_points(self.landmarks, self.offset > 0)(X) @ self.M
         if self.constant:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..core.arrays import asarray_like
 from ..core.features import FeatureNorm
+from ..core.holdout import Deletion
 from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.rows import block_rows, is_rows, on_host
@@ -23,10 +25,15 @@ from .problem import LINEAR, Problem
 
 
 def landmark_problem(
-    data: Data, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, dropping: bool
+    data: Data,
+    kernel: Kernel,
+    penalty: str,
+    fit_intercept: FitIntercept,
+    dropping: bool,
+    deletions: Sequence[Deletion],
 ) -> Problem:
-    """The problem on features of landmarks, for any mu. Cost: one pass over the rows, O(n m²), and
-    an eigh of m×m.
+    """The problem on features of landmarks, for any mu and, a pass sooner, for some folds. Cost:
+    one pass over the rows, O(n m²), and an eigh of m×m.
     """
     assert data.landmarks is not None
     landmarks = data.landmarks
@@ -39,7 +46,7 @@ def landmark_problem(
     if dropping:
         dropped = DroppedLandmarks(landmarks.rows, features.coordinates, features.eigenvectors)
     smoother, projected = FeatureNorm.of(
-        rows, features, data.row_scale, fit_intercept is True, scaled, dropped
+        rows, features, data.row_scale, fit_intercept is True, scaled, dropped, deletions
     )
     if not np.isfinite(smoother.trace):
         raise RefusedError(OVERFLOW)

@@ -74,7 +74,8 @@ class Tuner:
         if data.landmarks is not None and data.confounds is not None:
             return confounded_landmarks(data, kernel, penalty, mu)
         if data.landmarks is not None:
-            return landmark_problem(data, kernel, penalty, spec.fit_intercept, spec.dropping)
+            given = data, kernel, penalty, spec.fit_intercept, spec.dropping
+            return landmark_problem(*given, self.deletions or ())
 
         def made(mu: float | None, whole: Callable[[], Resolvent] | None = None) -> Problem:
             # a decomposition overwrites a precomputed kernel: all but the last one get a copy
