@@ -7,6 +7,7 @@ import pytest
 from helpers_cli import FAST, N, pl, run, says, table
 
 from fitonce.cli.columns import (
+    CATEGORY,
     NUMBER,
     Remarks,
     all_numbers,
@@ -82,6 +83,24 @@ def test_a_copy_is_told_from_chance_from_ten_rows_on(n, named):
     x = np.random.default_rng(0).permutation(n) + 0.5
     y = np.where(x > n / 2, "p", "q")
     assert any("'x' predicts" in hint for hint in taken_apart(x=x, z=noise(n), y=y).hints) == named
+
+
+@pytest.mark.parametrize(("share", "kind"), [(0.7, CATEGORY), (0.85, NUMBER)])
+def test_a_column_of_mostly_numbers_is_one_of_numbers(share, kind):
+    texts = [str(0.5 + i) if i < 100 * share else "unknown" for i in range(100)]
+    assert kind_of(pl.Series("v", texts)) == kind
+
+
+@pytest.mark.parametrize(("step", "used"), [(1.5, False), (3.0, True)])
+def test_dense_whole_numbers_are_row_numbers(step, used):
+    line = [str(int(step * i)) for i in range(N)]
+    assert ("line" in taken_apart(line=line, x=noise(N), y=["p", "q"] * (N // 2)).X.columns) == used
+
+
+@pytest.mark.parametrize(("distinct", "task"), [(20, "classification"), (21, "regression")])
+def test_whole_numbers_are_classes_up_to_twenty(distinct, task):
+    y = np.arange(distinct * 5) % distinct
+    assert taken_apart(x=noise(len(y)), y=y).task == task
 
 
 @pytest.mark.parametrize(("units", "named"), [(5, False), (6, True)])

@@ -16,12 +16,6 @@ from fitonce.core.arrays import (
     spd_solver,
     subtract_product,
 )
-from optional import require
-
-
-@pytest.fixture
-def xp(request):
-    return require(request.param)
 
 
 def test_solver_takes_definite_matrices_and_those_that_rounding_has_spoilt():

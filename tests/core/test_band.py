@@ -12,7 +12,6 @@ from fitonce.core import reflections
 from fitonce.core.arrays import NotPositiveDefiniteError
 from fitonce.core.band import band_of, largest_eigenvalue
 from fitonce.core.spectrum import orthonormal
-from optional import require
 from problems import KERNELS, features, kernel, no_columns, rbf
 
 SIZES = [
@@ -34,11 +33,6 @@ SIZES = [
 def products_for_short_panels(monkeypatch):
     """As on a GPU with many rows: panels are reduced by products where these are accurate."""
     monkeypatch.setattr(reflections, "PRODUCTS_FROM", 1)
-
-
-@pytest.fixture
-def xp(request):
-    return require(request.param)
 
 
 @pytest.mark.pairwise

@@ -15,7 +15,6 @@ from fitonce.core.holdout import Smoother
 from fitonce.core.smoothers import FunctionNorm
 from fitonce.core.spectral import Spectral
 from fitonce.core.spectrum import orthonormal, spectrum_of_kernel
-from optional import require
 from problems import (
     KERNELS,
     SETTINGS,
@@ -33,11 +32,6 @@ FACTORS = (1e-4, 1e-2, 1.0, 1e4)
 every_kernel_and_setting = pytest.mark.parametrize(
     ("kind", "setting"), [(kind, setting) for kind in KERNELS for setting in SETTINGS]
 )
-
-
-@pytest.fixture
-def xp(request):
-    return require(request.param)
 
 
 def norm_of(case: Case, width: int, asarray=np.array) -> FunctionNorm:

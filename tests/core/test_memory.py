@@ -19,7 +19,6 @@ from fitonce.core.memory import (
     out_of_memory_explained,
     rows_that_fit,
 )
-from optional import require
 
 N = 1200
 
@@ -63,11 +62,6 @@ def test_the_measure_sees_a_matrix_too_many():
 
 
 # ---- running out of memory -----------------------------------------------------------------------
-
-
-@pytest.fixture
-def xp(request):
-    return require(request.param)
 
 
 class OutOfMemoryError(RuntimeError):

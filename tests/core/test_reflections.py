@@ -13,17 +13,11 @@ from fitonce.core.reflections import (
     product_factor,
     reflection_of_products,
 )
-from optional import require
 
 
 @pytest.fixture(autouse=True)
 def products_for_short_panels(monkeypatch):
     monkeypatch.setattr(reflections, "PRODUCTS_FROM", 1)
-
-
-@pytest.fixture
-def xp(request):
-    return require(request.param)
 
 
 def reduces(P: np.ndarray, V, S, R) -> None:
