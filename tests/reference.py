@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 import scipy.linalg
+from sklearn.base import clone
 
 
 @dataclass(frozen=True)
@@ -280,6 +281,39 @@ def held_out_exactly(
         solution = mpmath.lu_solve(system, right)
         values = K_test * solution[:n, 0] + solution[n] * mpmath.ones(len(test), 1)
         return np.array([float(value) for value in values])
+
+
+# ---- estimators fitted again ---------------------------------------------------------------------
+
+
+def output(model: Any, X: Any) -> Any:
+    """The main output: decision values, or predictions of a regressor."""
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+def held_out_of(model: Any) -> Any:
+    """The main output of every row by models that have not seen it, as the fit left it."""
+    classifier = hasattr(model, "held_out_decision_")
+    return model.held_out_decision_ if classifier else model.held_out_prediction_
+
+
+def refitted_held_out(
+    model: Any, X: np.ndarray, y: np.ndarray, splits: Any, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """What models fitted literally on each training set say of its test rows.
+
+    The mean over splits, NaN where never tested.
+    """
+    total, count = 0.0, np.zeros(len(X))
+    for train, test in splits:
+        w = None if weights is None else weights[train]
+        fitted = clone(model).set_params(cv=None).fit(X[train], y[train], sample_weight=w)
+        said = output(fitted, X[test])
+        part = np.zeros((len(X), *said.shape[1:]))
+        part[test] = said
+        total, count = total + part, count + np.isin(np.arange(len(X)), test)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / count.reshape(-1, *[1] * (np.ndim(total) - 1)))
 
 
 # ---- agreement -----------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from problems import (
     row_weights,
     rows_for,
 )
-from reference import assert_close
+from reference import assert_close, held_out_of, output, refitted_held_out
 
 WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
 KERNELS = {
@@ -62,37 +62,6 @@ KERNELS = {
 N = 26
 
 two_and_three = pytest.mark.parametrize("n_classes", [2, 3])
-
-
-def output(model, X):
-    """The main output: decision values, or predictions of a regressor."""
-    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
-
-
-def held_out(model):
-    return (
-        model.held_out_decision_
-        if hasattr(model, "held_out_decision_")
-        else model.held_out_prediction_
-    )
-
-
-def refit_held_out(model, X, y, splits, weights=None) -> np.ndarray:
-    """What models fitted literally on each training set say of its test rows.
-
-    The mean over splits, NaN where never tested.
-    """
-    total, count = 0.0, np.zeros(len(X))
-    for train, test in splits:
-        w = None if weights is None else weights[train]
-        said = output(
-            clone(model).set_params(cv=None).fit(X[train], y[train], sample_weight=w), X[test]
-        )
-        part = np.zeros((len(X), *said.shape[1:]))
-        part[test] = said
-        total, count = total + part, count + np.isin(np.arange(len(X)), test)
-    with np.errstate(invalid="ignore"):
-        return total / count.reshape(-1, *[1] * (np.ndim(total) - 1))
 
 
 def targets_of(model, y: np.ndarray) -> np.ndarray:
@@ -194,7 +163,7 @@ def test_penalised_bias_is_a_constant_feature(estimator, penalty):
     appended = estimator(kernel="linear", alpha=0.3, penalty=penalty, fit_intercept=False).fit(
         with_ones, y
     )
-    assert_close(held_out(penalised), held_out(appended))
+    assert_close(held_out_of(penalised), held_out_of(appended))
     assert_close(output(penalised, X), output(appended, with_ones))
     assert_close(np.ravel(penalised.intercept_), np.atleast_2d(appended.coef_)[:, -1])
 
@@ -215,7 +184,7 @@ def test_leave_one_out_equals_refits(estimator, weighted, kernel, n_classes, pen
         X, y, sample_weight=weights
     )
     assert_close(
-        held_out(model), refit_held_out(model, X, y, LeaveOneOut().split(X), weights), 1e-8
+        held_out_of(model), refitted_held_out(model, X, y, LeaveOneOut().split(X), weights), 1e-8
     )
 
 
@@ -253,9 +222,9 @@ def test_held_out_by_cv_equals_refits(estimator, weighted, cv, penalty):
         X, y, sample_weight=weights
     )
     splits = splits_of(SPLITTERS[cv], estimator, X, y)
-    assert_close(held_out(model), refit_held_out(model, X, y, splits, weights), 1e-8)
+    assert_close(held_out_of(model), refitted_held_out(model, X, y, splits, weights), 1e-8)
     tested = np.isin(np.arange(N), np.concatenate([test for _, test in splits]))
-    np.testing.assert_array_equal(np.isnan(held_out(model)).reshape(N, -1).any(axis=1), ~tested)
+    np.testing.assert_array_equal(np.isnan(held_out_of(model)).reshape(N, -1).any(axis=1), ~tested)
 
 
 @every_estimator
@@ -264,10 +233,12 @@ def test_groups_leave_together(estimator):
     groups = np.array(list("abcdefgh"))[np.arange(N) % 8]
     whole = estimator(gamma=0.3, alpha=0.4).fit(X, y, groups=groups)
     assert_close(
-        held_out(whole), refit_held_out(whole, X, y, LeaveOneGroupOut().split(X, y, groups))
+        held_out_of(whole), refitted_held_out(whole, X, y, LeaveOneGroupOut().split(X, y, groups))
     )
     folded = estimator(gamma=0.3, alpha=0.4, cv=GroupKFold(3)).fit(X, y, groups=groups)
-    assert_close(held_out(folded), refit_held_out(folded, X, y, GroupKFold(3).split(X, y, groups)))
+    assert_close(
+        held_out_of(folded), refitted_held_out(folded, X, y, GroupKFold(3).split(X, y, groups))
+    )
 
 
 @every_estimator
@@ -279,7 +250,7 @@ def test_training_rows_named_twice_count_twice_or_are_refused(estimator):
     except ValueError as error:
         assert "train" in str(error)
     else:
-        assert_close(held_out(model), refit_held_out(model, X, y, splits))
+        assert_close(held_out_of(model), refitted_held_out(model, X, y, splits))
 
 
 @every_penalty
@@ -743,7 +714,7 @@ def test_weight_two_is_a_repeated_row(estimator, penalty):
     )
     assert weighted.alpha_ == repeated.alpha_ and weighted.gamma_ == pytest.approx(repeated.gamma_)
     assert_close(output(weighted, X), output(repeated, X))
-    assert_close(held_out(weighted)[rows], held_out(repeated))
+    assert_close(held_out_of(weighted)[rows], held_out_of(repeated))
     if estimator is not KernelRidge:
         assert weighted.temperature_ == pytest.approx(repeated.temperature_)
 
@@ -769,7 +740,7 @@ def test_row_order_does_not_matter(estimator, penalty):
     permuted = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty).fit(X[order], y[order])
     assert model.alpha_ == permuted.alpha_
     assert_close(output(permuted, X), output(model, X))
-    assert_close(held_out(permuted), held_out(model)[order])
+    assert_close(held_out_of(permuted), held_out_of(model)[order])
     if estimator is KernelFisherDiscriminant:
         assert_close(permuted.transform(X), model.transform(X))
 
@@ -801,7 +772,7 @@ def test_a_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(estimat
         estimator(kernel="precomputed", alpha=0.5, penalty=penalty).fit(G, y) for G in (K, K + 3.0)
     )
     assert_close(output(shifted, K + 3.0), output(plain, K))
-    assert_close(held_out(shifted), held_out(plain))
+    assert_close(held_out_of(shifted), held_out_of(plain))
 
 
 @every_penalty
@@ -814,7 +785,7 @@ def test_scaling_the_kernel_is_scaling_alpha(estimator, penalty):
         kernel="precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty
     ).fit(7.0 * K, y)
     assert_close(output(scaled, 7.0 * K), output(plain, K))
-    assert_close(held_out(scaled), held_out(plain))
+    assert_close(held_out_of(scaled), held_out_of(plain))
 
 
 @every_estimator
@@ -864,12 +835,12 @@ def test_an_offset_of_x_does_not_matter_to_the_linear_kernel(estimator):
     X, y = rows_for(estimator, N)
     model, moved = (estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (X, X + 1e6))
     assert_close(output(moved, X + 1e6), output(model, X), 1e-7)
-    assert_close(held_out(moved), held_out(model), 1e-7)
+    assert_close(held_out_of(moved), held_out_of(model), 1e-7)
     wide = np.random.default_rng(0).normal(size=(N, 40))
     model, moved = (
         estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (wide, wide + 1e3)
     )
-    assert_close(held_out(moved), held_out(model), 1e-7)
+    assert_close(held_out_of(moved), held_out_of(model), 1e-7)
 
 
 def test_targets_of_any_size():
@@ -901,7 +872,7 @@ def test_sparse_rows_equal_dense_rows(estimator, kernel, penalty):
     for convert in (sp.csr_matrix, sp.csc_array, sp.coo_array):
         sparse = estimator(**setting).fit(convert(X), y, sample_weight=row_weights(N, zeros=5))
         assert sparse.alpha_ == dense.alpha_
-        assert_close(held_out(sparse), held_out(dense))
+        assert_close(held_out_of(sparse), held_out_of(dense))
         assert_close(output(sparse, convert(X)), output(dense, X))
         assert_close(output(dense, convert(X)), output(dense, X))
         assert_close(output(sparse, X), output(dense, X))
@@ -930,7 +901,7 @@ def test_precomputed_kernels_are_rectangular_in_every_method(estimator, cv, weig
         K, y, sample_weight=weights
     )
     assert by_kernel.n_features_in_ == N and len(by_kernel.dual_coef_) in (N, len(used))
-    assert_close(held_out(by_kernel), held_out(by_rows))
+    assert_close(held_out_of(by_kernel), held_out_of(by_rows))
     methods = (
         ["predict"]
         if estimator is KernelRidge
@@ -950,7 +921,7 @@ def test_callable_kernels(estimator):
     model = estimator(kernel=shifted_rbf, kernel_params={"width": 4.0}, alpha=[0.3, 3.0]).fit(X, y)
     named = estimator(kernel="rbf", gamma=0.25, alpha=[0.3, 3.0]).fit(X, y)
     assert_close(output(model, X[:5]), output(named, X[:5]))
-    assert_close(held_out(model), held_out(named))
+    assert_close(held_out_of(model), held_out_of(named))
     assert model.verify().passed and not hasattr(model, "gamma_")
     ignored = estimator(
         kernel="rbf", gamma=0.25, alpha=[0.3, 3.0], degree="unused", kernel_params={"unused": 1}
@@ -978,7 +949,7 @@ def test_float32_is_as_good_as_float64(estimator, kernel):
     double = estimator(**setting).fit(
         single.astype(np.float64), y.astype(np.float64) if estimator is KernelRidge else y
     )
-    assert_close(held_out(model), held_out(double), 1e-13)
+    assert_close(held_out_of(model), held_out_of(double), 1e-13)
     assert_close(output(model, single), output(double, single.astype(np.float64)), 1e-13)
     if estimator is KernelFisherDiscriminant:
         assert (
@@ -1075,7 +1046,7 @@ def test_saved_models_predict_and_say_what_they_lack(estimator):
     file.seek(0)
     for copy in (pickle.loads(pickle.dumps(model)), joblib.load(file)):
         np.testing.assert_array_equal(output(copy, X), output(model, X))
-        np.testing.assert_array_equal(held_out(copy), held_out(model))
+        np.testing.assert_array_equal(held_out_of(copy), held_out_of(model))
         for call in (lambda: copy.at(1.0), lambda: copy.verify()):  # noqa: B023
             with pytest.raises(
                 ValueError,

@@ -24,6 +24,7 @@ from fitonce import (
 )
 from fitonce.estimators.parameters import PARAMETERS
 from problems import CLASSIFIERS, ESTIMATORS, every_classifier, every_estimator
+from reference import output
 
 N = 30
 
@@ -37,14 +38,6 @@ X.flags.writeable = LABELS.flags.writeable = NUMBERS.flags.writeable = K.flags.w
 
 def targets(estimator) -> np.ndarray:
     return NUMBERS if estimator is KernelRidge else LABELS
-
-
-def output(model, rows):
-    return (
-        model.decision_function(rows)
-        if hasattr(model, "decision_function")
-        else model.predict(rows)
-    )
 
 
 def replaced(array: np.ndarray, value) -> np.ndarray:

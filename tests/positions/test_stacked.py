@@ -25,6 +25,7 @@ from fitonce.positions.generalization import TrainedHere
 from fitonce.positions.slices import Slices
 from fitonce.positions.stacked import LinearFolds
 from optional import require
+from reference import output
 
 N, FEATURES, POSITIONS = 40, 5, 4
 WEIGHTS = np.linspace(0.4, 2.5, N)
@@ -87,11 +88,6 @@ def splits_of(splitter: Any, X: np.ndarray, y: np.ndarray) -> list[Any]:
     return list(splitter.split(X, y if y.ndim == 1 else None, groups))
 
 
-def main_output(model: Any, X: np.ndarray) -> np.ndarray:
-    read = model.decision_function if hasattr(model, "decision_function") else model.predict
-    return np.asarray(read(X))
-
-
 @pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("splitter", SPLITTERS)
@@ -110,7 +106,7 @@ def test_every_fold_is_a_refit(case, splitter, weighted):
         for position in range(POSITIONS):
             part = {"sample_weight": WEIGHTS[train]} if weighted else {}
             fitted = clone(model).fit(X[train, :, position], y[train], **part)
-            expected = main_output(fitted, X[test, :, position]).reshape(len(test), -1).T
+            expected = output(fitted, X[test, :, position]).reshape(len(test), -1).T
             np.testing.assert_allclose(values[position], expected, rtol=1e-8, atol=1e-9)
 
 

@@ -21,6 +21,7 @@ from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
 from fitonce.tuning import costs, decompose
 from optional import require
+from reference import output
 
 N, P, M = 400, 3, 25
 TOLERANCE = 1e-10
@@ -66,14 +67,6 @@ def fitted(estimator, rows, y, sample_weight=None, **settings):
     )
 
 
-def main_output(model, rows):
-    return (
-        model.decision_function(rows)
-        if hasattr(model, "decision_function")
-        else model.predict(rows)
-    )
-
-
 def cut(array, sizes):
     return np.split(array, np.cumsum(sizes)[:-1])
 
@@ -82,8 +75,8 @@ UNEQUAL = [100, 1, 0, 150, 37, 112]
 
 
 def agree(model, other, rows=X):
-    scale = np.max(np.abs(main_output(other, rows)))
-    assert np.max(np.abs(main_output(model, rows) - main_output(other, rows))) <= TOLERANCE * scale
+    scale = np.max(np.abs(output(other, rows)))
+    assert np.max(np.abs(output(model, rows) - output(other, rows))) <= TOLERANCE * scale
     assert np.max(np.abs(held_out_output(model) - held_out_output(other))) <= TOLERANCE * np.max(
         np.abs(held_out_output(other))
     )
@@ -102,7 +95,7 @@ def test_blocks_equal_memory(estimator, y, weighted):
     rows = open_rows(cut(X, UNEQUAL))
     model = fitted(estimator, rows, y, weights)
     agree(model, reference)
-    np.testing.assert_allclose(main_output(model, rows), main_output(reference, X), atol=1e-10)
+    np.testing.assert_allclose(output(model, rows), output(reference, X), atol=1e-10)
 
 
 @pytest.mark.parametrize(("estimator", "y"), ESTIMATORS[:3], ids=IDS[:3])

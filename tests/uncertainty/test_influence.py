@@ -8,13 +8,9 @@ from sklearn.base import clone
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from problems import row_weights, rows_for
-from reference import assert_close
+from reference import assert_close, output
 
 FIXED = {"alpha": 0.3, "gamma": 0.4}
-
-
-def output(model, X):
-    return model.predict(X) if isinstance(model, KernelRidge) else model.decision_function(X)
 
 
 def by_refits(model, X, y, weights, sets):
