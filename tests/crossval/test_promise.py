@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fitonce
-from fitonce.core.numerical_warnings import NumericalWarning
+from fitonce import NumericalWarning
 from promise import compare, problem
 
 

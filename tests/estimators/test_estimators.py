@@ -36,7 +36,7 @@ from sklearn.preprocessing import StandardScaler
 
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
-from fitonce.estimators.verification import Verification
+from fitonce.estimators import Verification
 from problems import (
     CLASSIFIERS,
     PENALTIES,

@@ -8,8 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from fitonce import KernelRidge
-from fitonce.core.numerical_warnings import NumericalWarning
+from fitonce import KernelRidge, NumericalWarning
 
 ALPHAS = (1e-1, 1e-4, 1e-7)  # of the largest eigenvalue of the centred kernel
 

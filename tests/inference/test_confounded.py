@@ -16,14 +16,14 @@ from fitonce import (
     KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
+    RefitWarning,
+    ValidityWarning,
     cross_val_score,
     positions,
 )
-from fitonce.crossval.depends import RefitWarning
 from fitonce.inference import permutation_test_score
 from fitonce.inference.confounded import ConditionalExchange
 from fitonce.inference.evaluation import Evaluation
-from fitonce.inference.exchange import ValidityWarning
 from fitonce.inference.question import Question
 
 N = 36

@@ -17,8 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 
-from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, save
-from fitonce.core.version import __version__
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, __version__, save
 
 DATA = Path(__file__).parent / "data"
 

@@ -106,7 +106,7 @@ def test_every_fold_is_a_refit(case, splitter, weighted):
         for position in range(POSITIONS):
             part = {"sample_weight": WEIGHTS[train]} if weighted else {}
             fitted = clone(model).fit(X[train, :, position], y[train], **part)
-            expected = output(fitted, X[test, :, position]).reshape(len(test), -1).T
+            expected = np.asarray(output(fitted, X[test, :, position])).reshape(len(test), -1).T
             np.testing.assert_allclose(values[position], expected, rtol=1e-8, atol=1e-9)
 
 

@@ -20,8 +20,8 @@ from problems import labelled_rows, numbered_rows
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
+from fitonce.report import write_report
 from fitonce.report.drawings import performance_figures
-from fitonce.report.page import write_report
 
 
 def subject_of(model, X, y, **given) -> Subject:

@@ -16,12 +16,12 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.banded import Banded
 from fitonce.core.inverse import Inverse
 from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
-from fitonce.estimators.fitted import held_out_output, record_of
+from fitonce.estimators.fitted import record_of
 from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
 from fitonce.tuning import costs, decompose
 from optional import require
-from reference import output
+from reference import held_out_of, output
 
 N, P, M = 400, 3, 25
 TOLERANCE = 1e-10
@@ -77,8 +77,8 @@ UNEQUAL = [100, 1, 0, 150, 37, 112]
 def agree(model, other, rows=X):
     scale = np.max(np.abs(output(other, rows)))
     assert np.max(np.abs(output(model, rows) - output(other, rows))) <= TOLERANCE * scale
-    assert np.max(np.abs(held_out_output(model) - held_out_output(other))) <= TOLERANCE * np.max(
-        np.abs(held_out_output(other))
+    assert np.max(np.abs(held_out_of(model) - held_out_of(other))) <= TOLERANCE * np.max(
+        np.abs(held_out_of(other))
     )
     assert model.alpha_ == other.alpha_
     np.testing.assert_allclose(model.leverage_, other.leverage_, atol=1e-10)

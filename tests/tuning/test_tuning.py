@@ -39,10 +39,11 @@ import fitonce
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 from fitonce.datasets import make_torus
-from fitonce.estimators.fitted import criterion_of, held_out_output
+from fitonce.estimators.fitted import criterion_of
 from fitonce.kernels import scale_gamma
 from fitonce.tuning import Branch, GammaLattice, Trial, Trials, search
 from problems import ESTIMATORS
+from reference import held_out_of
 
 COMPRESSION = 3.0
 
@@ -571,7 +572,7 @@ def test_scaling_the_features_by_a_power_of_two_scales_gamma_and_changes_nothing
     one, other = (estimator(kernel=kernel).fit(Z, y) for Z in (X, X * 2.0**k))
     assert other.gamma_ == one.gamma_ * 2.0 ** (-power * k)
     assert other.alpha_ == one.alpha_
-    np.testing.assert_allclose(held_out_output(other), held_out_output(one), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(held_out_of(other), held_out_of(one), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(
         other.cv_results_["mean_test_score"], one.cv_results_["mean_test_score"], rtol=1e-9
     )
@@ -597,7 +598,7 @@ def test_weight_two_equals_a_repeated_row_in_lattice_and_choice(
     )
     assert (weighted.gamma_, weighted.alpha_) == (repeated.gamma_, repeated.alpha_)
     np.testing.assert_allclose(
-        np.asarray(held_out_output(weighted))[rows], held_out_output(repeated), rtol=1e-6, atol=1e-8
+        np.asarray(held_out_of(weighted))[rows], held_out_of(repeated), rtol=1e-6, atol=1e-8
     )
 
 
@@ -700,9 +701,7 @@ def test_one_gamma_per_feature_equals_scaled_features(
     )
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
     sparse = estimator(gamma=form(widths)).fit(sp.csr_matrix(X), y)
-    np.testing.assert_allclose(
-        held_out_output(sparse), held_out_output(scaled), rtol=1e-8, atol=1e-10
-    )
+    np.testing.assert_allclose(held_out_of(sparse), held_out_of(scaled), rtol=1e-8, atol=1e-10)
     assert anisotropic.verify(3).max_deviation < 1e-8
 
 
