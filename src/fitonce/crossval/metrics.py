@@ -143,7 +143,8 @@ class Scored:
 
 def accuracy(scored: Scored) -> np.ndarray:
     """The share of correct predictions."""
-    hits = namespace(scored.codes).count_nonzero(scored.codes == scored.seen, axis=2)
+    xp = namespace(scored.codes)
+    hits = xp.count_nonzero(scored.codes == xp.astype(scored.seen, scored.codes.dtype), axis=2)
     return np.asarray(to_numpy(hits) / scored.outputs.truth.shape[2])
 
 
