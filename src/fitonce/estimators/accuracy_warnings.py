@@ -47,38 +47,39 @@ def warn_if_inaccurate(
     problem: Problem, mu: float, path: Path | None = None, readout: Readout | None = None
 ) -> None:
     """Warn if float64 leaves few digits of held-out values."""
-    error = 1e3 * problem.smoother.conditioning / mu
-    if error > INACCURATE:
-        enough = 1e3 * problem.smoother.conditioning / INACCURATE
-        warn_numerical(
+    of_alpha = 1e3 * problem.smoother.conditioning
+    lost = problem.left_out
+    share, explained = _share(problem, mu, path), _explained(problem, mu, path, readout)
+    found = (
+        (
+            of_alpha / mu,
             f"alpha={mu:.3g} is very small relative to the norm or the largest entry of the "
-            f"kernel matrix: held-out values may have a relative error of {min(error, 1.0):.1g}. "
-            f"Use an alpha of at least {enough:.3g}."
-        )
-    if problem.left_out / mu > INACCURATE:
-        warn_numerical(
+            "kernel matrix: held-out values may have a relative error of {error:.1g}. "
+            f"Use an alpha of at least {of_alpha / INACCURATE:.3g}.",
+        ),
+        (
+            lost / mu,
             "the kernel of the landmarks is so smooth that some of its directions are lost in "
-            "rounding: the model may differ from the exact one by "
-            f"{min(problem.left_out / mu, 1.0):.1g} relative to its outputs. Use a larger gamma, "
-            f"or an alpha of at least {problem.left_out / INACCURATE:.3g}."
-        )
-    share = _share(problem, mu, path)
-    error = 1e3 * EPSILON / share
-    if error > INACCURATE:
-        warn_numerical(
+            "rounding: the model may differ from the exact one by {error:.1g} relative to its "
+            f"outputs. Use a larger gamma, or an alpha of at least {lost / INACCURATE:.3g}.",
+        ),
+        (
+            1e3 * EPSILON / share,
             "the kernel is so narrow that no row affects another: without a bias, held-out values "
             f"are at most {share:.1g} of the targets, and may have a relative error of "
-            f"{min(error, 1.0):.1g}. Use a smaller gamma, or fit_intercept=True."
-        )
-    explained = _explained(problem, mu, path, readout)
-    error = 1e3 * EPSILON / explained
-    if error > INACCURATE:
-        warn_numerical(
+            "{error:.1g}. Use a smaller gamma, or fit_intercept=True.",
+        ),
+        (
+            1e3 * EPSILON / explained,
             f"the discriminant explains only {explained:.1g} of the variance between the classes, "
-            "so its decisions are nearly the same for all rows, and may have a relative error "
-            f"of {min(error, 1.0):.1g}. Use a smaller alpha than {mu:.3g}, or "
-            "a kernel that changes more between rows (a larger gamma)."
-        )
+            "so its decisions are nearly the same for all rows, and may have a relative error of "
+            f"{{error:.1g}}. Use a smaller alpha than {mu:.3g}, or a kernel that changes more "
+            "between rows (a larger gamma).",
+        ),
+    )
+    for error, message in found:
+        if error > INACCURATE:
+            warn_numerical(message.format(error=min(error, 1.0)))
 
 
 def warn_of_greedy_landmarks(estimator: Any) -> None:

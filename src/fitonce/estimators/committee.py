@@ -140,13 +140,10 @@ class KernelCommittee(BaseEstimator):
         store_parameters(self, locals())
 
     def __getattr__(self, name: str) -> Any:
-        own = f"{type(self).__name__} has no {name}"
-        if name not in FOR_ONE_MODEL:
-            raise AttributeError(own)
-        raise AttributeError(
-            f"{own}: {FOR_ONE_MODEL[name]}. Use a single model, such as one of those that this "
-            "estimator is made of."
-        )
+        """An error that says why a committee has not what single models have."""
+        remedy = "Use a single model, such as one of those that this estimator is made of."
+        why = f": {FOR_ONE_MODEL[name]}. {remedy}" if name in FOR_ONE_MODEL else ""
+        raise AttributeError(f"{type(self).__name__} has no {name}{why}")
 
     # ---- fit -----------------------------------------------------------------------------------
 
@@ -282,12 +279,10 @@ class KernelCommittee(BaseEstimator):
         """
         check_is_fitted(self)
         lines = [f"{w:6.1%}  {name}" for w, name in zip(self.weights_, self.names_, strict=True)]
-        lines, count, total = lines[:most], len(lines), len(self.candidates_["name"])
-        if count > len(lines):
-            rest = float(self.weights_[len(lines) :].sum())
-            lines.append(f"{rest:6.1%}  {count - len(lines)} others")
-        members = "1 member" if count == 1 else f"{count} members"
-        return "\n".join([f"{members}, of {total} candidates:", *lines])
+        members = "1 member" if len(lines) == 1 else f"{len(lines)} members"
+        if lines[most:] and most is not None:
+            lines[most:] = [f"{self.weights_[most:].sum():6.1%}  {len(lines[most:])} others"]
+        return "\n".join([f"{members}, of {len(self.candidates_['name'])} candidates:", *lines])
 
     def _mixture(self, outputs: Sequence[Array]) -> Array:
         """The weighted mean of the members' outputs."""

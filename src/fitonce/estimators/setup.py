@@ -250,8 +250,7 @@ def _with_landmarks(estimator: Any, setup: Setup) -> Setup:
 
 def check_one_alpha(estimator: Any, y: np.ndarray) -> None:
     """Refuse an alpha for each target if a single alpha is needed."""
-    chosen = getattr(estimator, "alpha_per_target", False) and np.size(estimator.alpha) != 1
-    tuned = isinstance(estimator.alpha, str) or chosen
+    tuned = isinstance(estimator.alpha, str) or np.size(estimator.alpha) != 1
     if getattr(estimator, "alpha_per_target", False) and tuned and np.ndim(y) == 2:
         raise ValueError(
             "this needs one alpha for all targets, got alpha_per_target=True: use "

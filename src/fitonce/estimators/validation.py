@@ -122,7 +122,7 @@ def _check_targets(estimator: Any, y: Any, multi_output: bool) -> np.ndarray:
             "has one label for each row. For several, use sklearn.multioutput."
             f"MultiOutputClassifier({type(estimator).__name__}()), or one model for each column."
         )
-    return np.array(y if multi_output else column_or_1d(y, warn=True))
+    return np.array(y if multi_output or y.ndim == 1 else column_or_1d(y, warn=True))
 
 
 def _rows_options(estimator: Any, X: Any) -> dict[str, Any]:
