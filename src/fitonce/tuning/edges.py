@@ -42,11 +42,11 @@ def warn_at_edges(
     tried = [
         trial.parameters["gamma"]
         for trial in trials.trials
-        if np.ndim(trial.parameters.get("gamma", [])) == 0
+        if "gamma" in trial.parameters
         and trial.parameters.get("kernel") == winner.parameters.get("kernel")
     ]
-    gamma = winner.parameters.get("gamma", np.nan)
-    at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))
+    gamma = winner.parameters.get("gamma")
+    at_the_end = bool(tried) and gamma in (min(tried), max(tried))
     reach = GammaLattice.limit + GammaLattice.reach
     if at_the_end and np.log2(max(tried) / min(tried)) >= reach:  # extended as far as it goes
         smooth = "such a smooth kernel is nearly linear: try kernel='linear'"

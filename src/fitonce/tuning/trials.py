@@ -143,16 +143,9 @@ def _ranks(scores: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 
 def _column(values: list[Any]) -> np.ma.MaskedArray:
-    """Values as scikit-learn's masked arrays, masked where a kernel has no such parameter.
-
-    Of objects where one of them is a vector of widths.
-    """
+    """Values as scikit-learn's masked arrays, masked where a kernel has no such parameter."""
     missing = [value is None for value in values]
-    if any(np.ndim(value) for value in values):
-        column = np.empty(len(values), dtype=object)
-        column[:] = values
-    else:
-        column = np.array([np.nan if value is None else value for value in values])
+    column = np.array([np.nan if value is None else value for value in values])
     return np.ma.masked_array(column, missing if any(missing) else np.ma.nomask)
 
 

@@ -79,9 +79,9 @@ class Tuner:
 
         def made(mu: float | None, whole: Callable[[], Resolvent] | None = None) -> Problem:
             # a decomposition overwrites a precomputed kernel: all but the last one get a copy
-            copied = whole is not None or len(self.branches()) > 1
+            again = kernel.precomputed and (whole is not None or len(self.branches()) > 1)
             with check_fits(data.X, kernel, penalty, mu, copied=whole is not None):
-                own = replace(data, X=data.X + 0.0) if kernel.precomputed and copied else data
+                own = replace(data, X=data.X + 0.0) if again else data
                 return exact_problem(own, kernel, penalty, spec.fit_intercept, mu, whole)
 
         first = self.first_alpha(parameters) if mu is None else None
