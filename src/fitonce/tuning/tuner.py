@@ -106,22 +106,17 @@ class Tuner:
 
     def _losses(self, problem: Problem, alphas: np.ndarray) -> tuple[np.ndarray, Path | None]:
         """The losses, and the path where it is one of leave-one-out that is not too large."""
-        losses, path = self._summed(problem, alphas), None
-        if losses is None and self.data.columns is not None:
-            given = self.data.columns, self.deletions, self.data.weights
-            losses = block_losses(
-                problem, *given, self.specification.criterion, alphas, self.verbose
-            )
-        if losses is None:
+        criterion, columns, path = self.specification.criterion, self.data.columns, None
+        squares = self.deletions is None and criterion.name == "squared_error"
+        errors = problem.squared_errors(alphas) if squares else None
+        if errors is not None:  # they can be had without residuals
+            losses = errors[:, None]
+        elif columns is not None:
+            given = columns, self.deletions, self.data.weights, criterion, alphas, self.verbose
+            losses = block_losses(problem, *given)
+        else:
             losses, path = self._chunked(problem, alphas)
         return np.where(np.isfinite(losses), losses, np.inf), path
-
-    def _summed(self, problem: Problem, alphas: np.ndarray) -> np.ndarray | None:
-        """The squared errors (m, 1) where they can be had without residuals."""
-        if self.deletions is not None or self.specification.criterion.name != "squared_error":
-            return None
-        errors = problem.squared_errors(alphas)
-        return None if errors is None else errors[:, None]
 
     def _chunked(self, problem: Problem, alphas: np.ndarray) -> tuple[np.ndarray, Path | None]:
         """A few alphas at a time, as memory allows."""
