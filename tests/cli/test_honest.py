@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers_cli import FAST, N, pl, run, says, table
@@ -18,6 +20,7 @@ from fitonce.cli.columns import (
     target_of,
 )
 from fitonce.cli.errors import UserError
+from fitonce.cli.show import warnings_of
 from fitonce.cli.table import Table, read_table
 
 
@@ -208,6 +211,15 @@ def test_new_rows_far_away_are_predicted_like_the_nearest_and_told(settings, fol
         "'x'\n"
     )
     assert not run("predict", "t-fitonce.skops", "-", input="z,x\n0,1\n").stderr
+
+
+def test_settings_that_the_program_chose_are_not_advised_against():
+    said = "held-out values may have a relative error of 0.1."
+    text = f"{said} Use an alpha of at least 3.1e-05."
+    score = SimpleNamespace(value=0.5)
+    answer = SimpleNamespace(score=score, n_samples=9, confusion=None, classes=None)
+    assert warnings_of([text], answer, {"gamma": "tune", "alpha": "tune"}) == [said]
+    assert warnings_of([text], answer, {"gamma": "tune", "alpha": "1e-9"}) == [text]
 
 
 def test_a_column_has_one_use(folder):

@@ -171,6 +171,7 @@ def test_help_teaches():
         (["--separator", "xx"], "--separator must be one character"),
         (["--task", "both"], "--task must be one of auto, classification, regression"),
         (["--kernel", "cubic"], "--kernel must be one of"),
+        (["--kernel", "rbf,tune"], "--kernel must be one of linear, "),
         (["--alpha", "-1"], "--alpha must be tune or a number above 0"),
         (["--landmarks", "1"], "--landmarks must be auto, none or a whole number above 1"),
         (["--model", "ridge"], "--model ridge cannot be used for classification"),

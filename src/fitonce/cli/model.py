@@ -149,16 +149,10 @@ def _check_alone(design: Design, **settings: str | None) -> None:
 
 def _kernels(text: str) -> str | list[str]:
     """The kernel given by an option; a list if several are named."""
-    names = [one_of(name.strip(), "kernel", KERNELS) for name in text.split(",")]
-    if len(names) == 1:
-        return names[0]
-    words = [name for name in names if name in ("auto", "tune")]
-    if words:
-        raise UserError(
-            f"--kernel {words[0]} cannot be combined with other kernels, got {text!r}: name the "
-            "kernels to choose from, separated by commas."
-        )
-    return names
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        one_of(name, "kernel", KERNELS if len(names) == 1 else KERNELS[2:])
+    return names[0] if len(names) == 1 else names
 
 
 def _landmarks(text: str, kernel: Any, n_rows: int) -> tuple[int | None, list[str]]:
