@@ -54,7 +54,7 @@ def read_window(window: WindowModel, readout: Readout, rows: np.ndarray) -> Arra
     """Outputs (k, o) of rows by the model of the first rows of an order, with the ties of a
     refit.
     """
-    rule, mu = _rule_without(window, readout), window.order.factor.mu
+    rule, mu = _rule_without(window, readout), window.window.factor.mu
     return _settled(window.problem, readout, window.values(rows), rule, mu)
 
 

@@ -32,19 +32,21 @@ class WindowModels:
         n = problem.n_samples
         orders = (np.concatenate([train, complement(train, n)]) for train in trains)
         self.orders = [order for order in orders if len(order) == n]
-        self._tuner = tuner
-        self._current: _Order | None = None
+        self._tuner, self._order = tuner, np.arange(0)
 
     def of(self, train: np.ndarray) -> WindowModel | None:
         """The model of these training rows, if they are the first of an order."""
-        if self._current is None or not self._current.begins_with(train):
-            matching = (order for order in self.orders if begins_with(order, train))
-            order = next(matching, None)
-            if order is None:
-                return None
-            self._current = self._factored(order)
-        current = self._current
-        return WindowModel(self.problem, current, current.factor.window(current.w, len(train)))
+        orders = (self._order, *self.orders)
+        order = next((order for order in orders if begins_with(order, train)), None)
+        if order is None:
+            return None
+        if order is not self._order:
+            K, Q0 = self._kernel
+            factor = WindowFactor.of_kernel(square_block(K, order), take(Q0, order), self.mu)
+            self._w = factor.project(take(self.problem.projected.Y, order))
+            self._order, self._place, self._factor = order, np.argsort(order), factor
+        window = self._factor.window(self._w, len(train))
+        return WindowModel(self.problem, order, self._place, window)
 
     @cached_property
     def _kernel(self) -> tuple[Array, Array]:
@@ -55,25 +57,6 @@ class WindowModels:
         made = prepared_kernel(data.X, kernel, bias, data.row_scale)
         return made.K, made.Q0
 
-    def _factored(self, order: np.ndarray) -> _Order:
-        K, Q0 = self._kernel
-        factor = WindowFactor.of_kernel(square_block(K, order), take(Q0, order), self.mu)
-        w = factor.project(take(self.problem.projected.Y, order))
-        return _Order(order, np.argsort(order), factor, w)
-
-
-@dataclass(frozen=True)
-class _Order:
-    """Rows in the order in which they join, their places in it, its factor and its targets."""
-
-    rows: np.ndarray
-    place: np.ndarray
-    factor: WindowFactor
-    w: Array
-
-    def begins_with(self, train: np.ndarray) -> bool:
-        return begins_with(self.rows, train)
-
 
 def begins_with(order: np.ndarray, train: np.ndarray) -> bool:
     """Whether training rows are the first of an order, and not all of it."""
@@ -82,19 +65,20 @@ def begins_with(order: np.ndarray, train: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class WindowModel:
-    """The model of the first rows of an order."""
+    """The model of the first rows of an order, in which `place` says where every row is."""
 
     problem: Problem
-    order: _Order
+    order: np.ndarray
+    place: np.ndarray
     window: Window
 
     @property
     def _first(self) -> np.ndarray:
-        return self.order.rows[: self.window.size]
+        return self.order[: self.window.size]
 
     def values(self, rows: np.ndarray) -> Array:
         """Predicted targets (k, t) of later rows, or of the window's own."""
-        place = self.order.place[rows]
+        place = self.place[rows]
         if np.all(place >= self.window.size):
             values = self.window.values(place)
         else:
