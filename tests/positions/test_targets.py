@@ -62,7 +62,7 @@ def test_equal_to_refits(options, exchange, scoring, pooled, runs, permute, smal
     if small:  # several blocks of targets, matrices made again for each block of permutations
         monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 3000)
         monkeypatch.setattr(columns_module, "LEAST", 3)
-        monkeypatch.setattr(many_targets, "KEPT_ELEMENTS", 1)
+        monkeypatch.setattr(many_targets, "MAX_BYTES", 1)
     groups = groups if runs else None
     cv = LeaveOneGroupOut() if runs else KFold(4)
     model = KernelRidge(**{"alpha": ALPHAS, "kernel": "rbf", "gamma": 0.1, **options})

@@ -9,8 +9,8 @@ unit targets give the matrices of the maps
     R = I - H: training targets → residuals, for the scatter E = YᵀRY
 
 If something is tuned, each labeling goes through the same `Tuner` as in a fit, in every training
-set. All labelings share the decompositions; with squared error as the criterion, they also share
-the products that evaluate the candidates.
+set. All labelings share the decompositions; numbers whose alpha alone is tuned also share the
+products that evaluate the candidates.
 """
 
 from __future__ import annotations
@@ -23,30 +23,35 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, take, to_numpy
+from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, take
+from ..core.columns import columns_at_once
 from ..core.holdout import ResidualMap
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
-from ..core.splits import Split
+from ..core.spectrum import row_blocks
+from ..core.splits import Split, Splits
 from ..core.ties import ROUNDING
 from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs
 from ..estimators.confounding import new_confounds
 from ..estimators.fitted import final_step
-from ..estimators.setup import Setup, setup_of
+from ..estimators.setup import Setup, folds_of, setup_of
 from ..estimators.validation import check_new_data
-from ..tuning.gamma_search import search
+from ..tuning.many_targets import HoldOut, held_out_by_formulas, held_out_by_maps, losses_of_targets
 from ..tuning.problem import Problem
 from ..tuning.trial_runner import TrialRunner
-from ..tuning.trials import Parameters, Trial
+from ..tuning.trials import Parameters, least
 from ..tuning.tuner import Tuner
-from .deletion_maps import BLOCK_BYTES
 from .factors import is_definite, kept_targets
 from .placements import Placement
 from .question import Question
-from .together import Together, key_of
 
 Choice = tuple[tuple[tuple[str, Any], ...], float]  # chosen parameters (and penalty), and alpha
+
+
+def key_of(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Parameters as what they can be looked up by."""
+    return tuple(sorted(parameters.items()))
 
 
 @dataclass
@@ -59,16 +64,17 @@ class TrainedFold:
     X_test: Array
     max_bytes: int
     C_test: Array | None = None  # confounds of the test rows
+    inner: Splits | None = None  # by which alpha is chosen; None for leave-one-out
     problems: dict[Any, Problem] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.tuner = replace(self.setup.tuner(), make=self._made)
+        self.tuner = replace(self.setup.tuner(self.inner), make=self._made)
         spec = self.tuner.specification
         self.readout: Readout = self.setup.readout
         self.fixed: Choice | None = None  # the choice, where there is only one
         (first, *more) = self.tuner.branches()
-        one_kernel = not more and first.lattice is None
-        if one_kernel and spec.alphas is not None and len(spec.alphas) == 1:
+        self.one_kernel = not more and first.lattice is None
+        if self.one_kernel and spec.alphas is not None and len(spec.alphas) == 1:
             self.fixed = key_of(first.other), float(spec.alphas[0])
 
     def problem(self, parameters: Mapping[str, Any], sample: Tuner | None = None) -> Problem:
@@ -120,11 +126,33 @@ class TrainedFold:
         """
         if self.fixed is not None:
             return [self.fixed] * len(values)
-        if self.tuner.specification.criterion.name == "squared_error":
-            winners = self._judged_together(values, Y)
-        else:
-            winners = [TrialRunner(self.relabelled(labels)).trials().winner for labels in values]
+        judged_alone = self.tuner.specification.criterion.by_target
+        if self.one_kernel and judged_alone and not self.readout.n_classes:
+            return self._alphas(Y)
+        winners = [TrialRunner(self.relabelled(labels)).trials().winner for labels in values]
         return [(key_of(winner.parameters), winner.alpha) for winner in winners]
+
+    def _alphas(self, Y: Array) -> list[Choice]:
+        """The alpha with the least mean loss over the targets (B, t, n) of each labeling."""
+        parameters, xp = self.tuner.branches()[0].other, namespace(Y)
+        problem, weights = self.problem(parameters), self.tuner.data.weights
+        alphas, (B, t, n) = self.tuner.alphas(problem), Y.shape
+        problem.check(alphas)
+        of = problem, self.tuner.deletions, alphas
+        hold_out: HoldOut = partial(held_out_by_formulas, *of)
+        if problem.smoother.maps_pay(B * t, self.tuner.deletions is not None):
+            hold_out = held_out_by_maps(*of, xp.float64)
+        criterion, columns = self.tuner.specification.criterion, xp.reshape(Y, (B * t, n)).T
+        losses = np.concatenate(
+            [
+                losses_of_targets(problem, criterion, weights, hold_out, columns[:, block])
+                for block in row_blocks(B * t, columns_at_once(2 * n * (1 + len(alphas)), Y))
+            ],
+            axis=1,
+        )
+        mean = np.where(np.isfinite(losses), losses, np.inf).reshape(-1, B, t).mean(axis=2)
+        key = key_of(parameters)
+        return [(key, float(alpha)) for alpha in alphas[least(mean)]]
 
     def relabelled(self, labels: np.ndarray) -> Tuner:
         data = self.setup.data
@@ -133,34 +161,6 @@ class TrainedFold:
             return replace(self.tuner, data=data.relabelled(y, None, self.readout.targets(y)))
         targets = self.readout.targets(labels)
         return replace(self.tuner, data=data.relabelled(data.classes[labels], labels, targets))
-
-    def _judged_together(self, values: np.ndarray, Y: Array) -> list[Trial]:
-        """What squared error chooses for each labeling: all labelings of a kernel are judged in
-        one batch of products.
-        """
-        judged = Together(self, values, Y)
-        branches = self.tuner.branches()
-        return [
-            search(partial(judged.attempt, b), branches, judged.sampled(b)).winner
-            for b in range(len(Y))
-        ]
-
-    def squared_errors(self, problem: Problem, alphas: np.ndarray, Y: Array) -> np.ndarray:
-        """Leave-one-out squared errors (B, candidates), to a common factor."""
-        xp = namespace(Y)
-        B, t, n = Y.shape
-        step = max(1, BLOCK_BYTES // (24 * n * t * len(alphas)))
-        errors = []
-        for start in range(0, B, step):
-            columns = xp.reshape(Y[start : start + step, ...], (-1, n)).T
-            rho = problem.left_out_residuals(columns, alphas)
-            rho = xp.reshape(rho, (len(alphas), n, -1, t))
-            squares = xp.sum(rho**2, axis=(1, 3))
-            if self.readout.reduces:  # the dropped column's are minus the sum of the others'
-                squares = squares + xp.sum(xp.sum(rho, axis=3) ** 2, axis=1)
-            errors.append(to_numpy(squares))
-        total = np.concatenate(errors, axis=1).T
-        return np.where(np.isfinite(total), total, np.inf)
 
 
 class PerFoldMaps:
@@ -175,8 +175,11 @@ class PerFoldMaps:
         weights: np.ndarray | None,
         max_bytes: int,
         splits: Sequence[Split] | None = None,
+        groups: np.ndarray | None = None,
     ) -> None:
+        """`groups` are those of the estimator's own splitter."""
         self.question, self.weights, self.max_bytes = question, weights, max_bytes
+        self.groups = groups
         self.splits = question.splits if splits is None else splits
         self.shared = FoldContext(question.estimator, question.X, question.y)
         self.shared.confounds = question.confounds
@@ -210,11 +213,13 @@ class PerFoldMaps:
             y = classes[np.arange(len(train)) % len(classes)]
         weights = None if self.weights is None else self.weights[train]
         of_train, of_test = (self.shared.confounds_of(rows) for rows in (train, test))
-        setup = setup_of(model, X_train, y, weights, None, of_train)
+        groups = None if self.groups is None else self.groups[train]
+        setup = setup_of(model, X_train, y, weights, groups, of_train)
         X_test, _ = check_new_data(model, X_test, "predict", setup.training.namespace)
         C = new_confounds(model, of_test, len(test), "predict")
         C_test = None if C is None else asarray_like(C, dense_like(X_test))
-        return TrainedFold(setup, X_test, self.max_bytes, C_test)
+        inner = folds_of(model.cv, setup.training, classifier=classes is not None)
+        return TrainedFold(setup, X_test, self.max_bytes, C_test, inner)
 
     def regular(self, placements: Sequence[Placement], sizes: np.ndarray | None) -> np.ndarray:
         """Which labelings (B,) with class sizes (B, k, c) leave every training set a model like
@@ -244,8 +249,8 @@ class PerFoldMaps:
         if placement.number == 0:
             return self
         if placement.number not in self._moved:
-            moved = PerFoldMaps(self.question, self.weights, self.max_bytes, placement.splits)
-            self._moved = {placement.number: moved}
+            given = self.question, self.weights, self.max_bytes, placement.splits, self.groups
+            self._moved = {placement.number: PerFoldMaps(*given)}
         return self._moved[placement.number]
 
     def _fixed(self, values: np.ndarray, sizes: np.ndarray | None) -> list[Outputs]:
@@ -262,15 +267,18 @@ class PerFoldMaps:
     ) -> tuple[Array, Array]:
         """Outputs of a fold's models, and their accuracy."""
         fold = self._made.pop(number, None) or self._make_fold(*self.splits[number])
-        if fold.fixed is not None:
+        size = 24 * fold.setup.data.X.shape[0] ** 2 * len(self.splits)
+        if fold.fixed is not None or (fold.one_kernel and size <= self.max_bytes):
             self._made[number] = fold
         like = dense_like(fold.setup.data.X)
         xp = namespace(like)
         Y = kept_targets(self.readout, values, like)
         chosen = fold.choices(values, Y)
+        number_of = {choice: number for number, choice in enumerate(dict.fromkeys(chosen))}
+        which = np.array([number_of[choice] for choice in chosen])
         pieces, rows = [], []
-        for choice in dict.fromkeys(chosen):
-            members = np.array([b for b, other in enumerate(chosen) if other == choice])
+        for choice, place in number_of.items():
+            members = np.flatnonzero(which == place)
             part = xp.take(Y, index_like(members, Y), axis=0)
             own = None if sizes is None else asarray_like(sizes[members], like)
             pieces.append(self._read(self._maps_of(number, fold, choice), part, own))
