@@ -114,11 +114,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--sizes", type=int, nargs="+", default=[30, 60, 100, 200])
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--fixed", action="store_true", help="only models that are not tuned")
     asked = parser.parse_args()
+    kinds = (False,) if asked.fixed else (False, True)
     rows = []
     for few, many in ((15, 15), (25, 25), (17, 23), (20, 40)):
         rows.append(counted(bias, asked.draws, asked.jobs, few=few, many=many))
-    for tuned, n in ((tuned, n) for tuned in (False, True) for n in asked.sizes):
+    for tuned, n in ((tuned, n) for tuned in kinds for n in asked.sizes):
         draws = asked.draws if not tuned else int(0.4 * asked.draws)
         if tuned and n > 100:
             continue
@@ -130,7 +132,7 @@ def main() -> None:
                     rows.append(counted(coverage, draws, asked.jobs, **given))
                 given |= {"kind": "r2"}
                 rows.append(counted(coverage, draws, asked.jobs, **given))
-    for tuned in (False, True):
+    for tuned in kinds:
         for effect in (0.0, 0.5):
             draws = asked.draws if not tuned else int(0.4 * asked.draws)
             given = {"n": 40, "effect": effect, "tuned": tuned}

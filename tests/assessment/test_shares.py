@@ -51,13 +51,15 @@ def literal(model: Any, X: np.ndarray, Y: np.ndarray, cv: Any, weights: Any = No
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(4)])
-def test_closed_form_parts_are_those_of_refits(cv: Any, weighted: bool) -> None:
+def test_parts_are_those_of_refits(cv: Any, weighted: bool) -> None:
     X, Y = rows()
     weights = np.random.default_rng(1).integers(1, 4, len(Y)).astype(float) if weighted else None
     kernel = KernelSum(PARTS, [0.5, 1.0, 0.2], gamma=0.3)
     model = KernelRidge(0.7, kernel=kernel, cv=None if isinstance(cv, LeaveOneOut) else cv)
-    shares = kernel_shares(model.fit(X, Y, weights))
     fixed = KernelRidge(0.7, kernel=kernel)
+    params = {} if weights is None else {"sample_weight": weights}
+    shares = kernel_shares(fixed, X, Y, cv=cv, params=params)
+    model.fit(X, Y, weights)
     expected = literal(fixed, X, Y, cv, weights)
     np.testing.assert_allclose(shares.predicted, expected, rtol=1e-8, atol=1e-9)
     held_out = model.held_out_prediction_
@@ -105,16 +107,12 @@ def test_one_target_a_pipeline_and_rows_tested_several_times() -> None:
     assert np.isnan(once.predicted[:, :30]).all() and np.isfinite(once.r2)
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_without_the_only_kernel_with_weight_the_mean_is_left(own: bool) -> None:
+def test_without_the_only_kernel_with_weight_the_mean_is_left() -> None:
     X, Y = rows()
     weights = np.random.default_rng(1).integers(1, 4, len(Y)).astype(float)
     tuned = KernelRidge(kernel=KernelSum(PARTS, [1.0, 0.0, 0.0], gamma=0.3)).fit(X, Y, weights)
-    model = KernelRidge(0.7, kernel=tuned.kernel_, cv=KFold(4))
-    if own:
-        shares = kernel_shares(model.fit(X, Y, weights))
-    else:
-        shares = kernel_shares(model, X, Y, cv=KFold(4), params={"sample_weight": weights})
+    model = KernelRidge(0.7, kernel=tuned.kernel_)
+    shares = kernel_shares(model, X, Y, cv=KFold(4), params={"sample_weight": weights})
     means = np.zeros_like(Y)
     for train, test in KFold(4).split(X):
         means[test] = np.average(Y[train], axis=0, weights=weights[train])
@@ -140,12 +138,12 @@ def test_names_of_a_table_and_refusals() -> None:
     X, Y = rows()
     frame = pandas.DataFrame(X, columns=list("pqrstuvwx"))
     named = KernelSum([("a", "linear", list("pqrst")), ("b", "linear", ["u", "v"])], [1, 1])
-    model = KernelRidge(0.7, kernel=named).fit(frame, Y)
-    shares = kernel_shares(model)
+    model = KernelRidge(0.7, kernel=named)
+    shares = kernel_shares(model, frame, Y)
     assert shares.unique is not None and np.all(shares.unique[0] > 0.3)
     with pytest.raises(TypeError, match="KernelSum as its kernel"):
-        kernel_shares(KernelRidge().fit(X, Y))
+        kernel_shares(KernelRidge(), X, Y)
     with pytest.raises(TypeError, match="of a regression"):
-        kernel_shares(KernelFisherDiscriminant(kernel=named))
+        kernel_shares(KernelFisherDiscriminant(kernel=named), frame, Y)
     with pytest.raises(ValueError, match="landmarks"):
         kernel_shares(KernelRidge(0.1, kernel=named, landmarks=5), frame, Y)

@@ -50,8 +50,8 @@ def test_shares_are_means_over_targets(n_targets: int) -> None:
     X = rng.standard_normal((30, 6))
     Y = X[:, :2] @ rng.standard_normal((2, n_targets)) + rng.standard_normal((30, n_targets))
     kernel = KernelSum([("a$", "linear", [0, 1]), ("b", "rbf", [2, 3])], [1, 1], gamma=0.2)
-    fitted = KernelRidge(1.0, kernel=kernel).fit(X, Y[:, 0] if n_targets == 1 else Y)
-    shares = kernel_shares(fitted)
+    given = KernelRidge(1.0, kernel=kernel), X, Y[:, 0] if n_targets == 1 else Y
+    shares = kernel_shares(*given)
     display = BarDisplay.from_shares(shares)
     expected = [table.reshape(2, -1).mean(axis=1) for table in (shares.product, shares.unique)]
     np.testing.assert_allclose(lengths(display), np.concatenate(expected))
@@ -60,7 +60,7 @@ def test_shares_are_means_over_targets(n_targets: int) -> None:
     assert len(dots) == (6 if n_targets == 6 else 0)
     for number, line in enumerate(dots):
         np.testing.assert_array_equal(line.get_xdata(), shares.product[:, number])
-    assert len(lengths(BarDisplay.from_shares(kernel_shares(fitted, unique=False)))) == 2
+    assert len(lengths(BarDisplay.from_shares(kernel_shares(*given, unique=False)))) == 2
 
 
 def test_members_of_a_committee() -> None:

@@ -19,18 +19,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.model_selection import check_cv
 
 from ..core.arrays import to_numpy
 from ..core.progress import report_progress
-from ..core.splits import Splits, complement
+from ..core.splits import Splits
 from ..crossval import cross_val_predict
 from ..crossval.lookup import subset
 from ..estimators.confounding import check_no_confounds
 from ..estimators.fitted import (
     final_step,
     fitted_kernel,
-    held_out_output,
     is_model,
     is_regressor,
     record_of,
@@ -38,8 +38,9 @@ from ..estimators.fitted import (
     solution_of,
 )
 from ..kernels import KernelSum, SummedKernel
+from . import render
 
-Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, their parts (B, m, t) and values (m, t)
+Part = tuple[np.ndarray, np.ndarray]  # rows of a test set, and values (…, m, t)
 
 
 @dataclass(frozen=True)
@@ -71,27 +72,25 @@ class KernelShares:
 
     def __str__(self) -> str:
         """A table of means over the targets."""
-        width = max(map(len, [*self.names, "kernel"]))
-        lines = [f"{'kernel':{width}}  product measure"]
-        lines += [f"{name:{width}}  {_text(np.mean(share)):>15}" for name, share in self._lines()]
-        if self.unique is not None:
-            columns = ["unique share", *(_text(np.mean(share)) for share in self.unique)]
-            found = [f"{line}  {text:>12}" for line, text in zip(lines, columns, strict=False)]
-            lines[: len(found)] = found
-        return "\n".join(lines)
-
-    def _lines(self) -> list[tuple[str, Any]]:
-        return [*zip(self.names, self.product, strict=True), ("rest", self.rest), ("R²", self.r2)]
-
-
-def _text(share: Any) -> str:
-    return f"{round(float(share), 2) + 0.0:.2f}"
+        columns = [self.product] if self.unique is None else [self.product, self.unique]
+        means = np.round([[np.mean(share) for share in column] for column in columns], 2) + 0.0
+        rows = [
+            (name, *(f"{share:.2f}" for share in each))
+            for name, each in zip(self.names, means.T, strict=True)
+        ]
+        beside = [""] * (len(columns) - 1)
+        rows += [
+            (name, f"{round(float(np.mean(value)), 2) + 0.0:.2f}", *beside)
+            for name, value in (("rest", self.rest), ("R²", self.r2))
+        ]
+        head = ("kernel", "product measure", "unique share")[: 1 + len(columns)]
+        return render.as_text([render.Block("", head, rows)])
 
 
 def kernel_shares(
     estimator: Any,
-    X: Any = None,
-    y: Any = None,
+    X: Any,
+    y: Any,
     *,
     groups: Any = None,
     cv: Any = None,
@@ -103,13 +102,12 @@ def kernel_shares(
     Parameters
     ----------
     estimator : KernelRidge, or a Pipeline that ends in one
-        The estimator, with a `KernelSum` as its kernel.
-    X, y : array-like, default=None
-        Rows and targets for nested cross-validation: all tuning is repeated on every training set.
-        Without them, the estimator must be fitted, and its own held-out values are used, from
-        leave-one-out or its `cv`. Tuned weights depend on these values.
+        The estimator, with a `KernelSum` as its kernel. All its tuning is repeated on every
+        training set.
+    X, y : array-like
+        Rows and targets.
     groups, cv : as in `cross_val_predict`
-        The outer splits; only with X.
+        The splits.
     params : dict, default=None
         Parameters for `fit`: ``sample_weight``, and ``groups`` for the inner splits.
     unique : bool, default=True
@@ -133,56 +131,54 @@ def kernel_shares(
     >>> X = rng.standard_normal((150, 20))
     >>> y = X[:, :10] @ rng.standard_normal(10) + X[:, 10] + rng.standard_normal(150)
     >>> kernel = KernelSum([("ten", "linear", slice(0, 10)), ("one", "linear", [10]),
-    ...                     ("none", "linear", slice(11, 20))])
-    >>> shares = kernel_shares(KernelRidge(kernel=kernel).fit(X, y))
+    ...                     ("none", "linear", slice(11, 20))], [1, 1, 1])
+    >>> shares = kernel_shares(KernelRidge(1.0, kernel=kernel), X, y, cv=5)
     >>> bool(abs(shares.product.sum() + shares.rest - shares.r2) < 1e-12)
     True
     >>> [f"{share:.2f}" for share in shares.product]
-    ['0.69', '0.14', '0.00']
+    ['0.65', '0.14', '0.01']
     """
-    model = _model_of(estimator)
-    check_no_confounds(model, "kernel_shares()")
-    if any(name.endswith("confounds") for name in params or ()):
+    kernel, y, given = _kernel_of(estimator), np.asarray(to_numpy(y), float), dict(params or {})
+    if any(name.endswith("confounds") for name in given):
         raise ValueError("kernel_shares is not available for models with confounds.")
-    if X is None:
-        record = record_of(model, "kernel_shares")
-        training = record.training
-        y, weights = training.y, training.weights
-        found = _gathered(_own_parts(model), len(y))
-        base = clone(model)
-        base.kernel = clone(model.kernel).set_params(kernels=model.kernel_.kernels)
-        given = training.X, training.y, training.weights, training.groups
-        rows = training.active
-        splits = record.folds or [(np.delete(rows, i), rows[i : i + 1]) for i in range(len(rows))]
-    else:
-        y, options = np.asarray(to_numpy(y), dtype=np.float64), dict(params or {})
-        splits = list(check_cv(cv, y, classifier=False).split(X, y, groups=groups))
-        weights = next((v for n, v in options.items() if n.endswith("sample_weight")), None)
-        found = _gathered(_nested_parts(estimator, X, y, splits, options), len(y))
-        base = estimator
-    scores = found.scores(y, weights)
-    names, without = model.kernel.names, []
-    for number, name in enumerate(names if unique and len(names) > 1 else []):
-        report_progress(number, len(names), "kernels left out")
-        other = clone(base)
+    splits = list(check_cv(cv, y).split(X, y, groups=groups))
+    weights = next((v for name, v in given.items() if name.endswith("sample_weight")), None)
+    weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+    found = _mean(_refitted(estimator, X, y, splits, given), len(y))
+    rows = np.flatnonzero(np.isfinite(found[0, :, 0]))
+    w, Y, (*parts, predicted) = weights[rows], y[rows].reshape(len(rows), -1), found[:, rows]
+    mean = np.average(Y, axis=0, weights=w)
+    beside = (2.0 * (Y - mean) - (predicted - mean)) / np.average((Y - mean) ** 2, 0, w)
+    product = np.average(parts * beside, axis=1, weights=w)
+    rest = np.average((predicted - mean - np.sum(parts, axis=0)) * beside, axis=0, weights=w)
+    r2 = r2_score(Y, predicted, sample_weight=w, multioutput="raw_values")
+    leaving = []
+    for number, name in enumerate(kernel.names if unique and len(kernel.names) > 1 else []):
+        report_progress(number, len(kernel.names), "kernels left out")
+        other = clone(estimator)
         last = final_step(other)
         last.kernel = last.kernel.without(name)
-        if _without_weight(last.kernel):
-            predicted = _held_out_means(y, weights, splits)
-        elif X is None:
-            predicted = held_out_output(other.fit(*given))
+        if isinstance(last.kernel.weights, Mapping) and not any(last.kernel.weights.values()):
+            folds = _means(y, weights, splits)
         else:
-            predicted = _held_out(other, X, y, splits, options)
-        without.append(r_squared(y, predicted, weights))
-    r2, rest, product = (values if y.ndim == 2 else values[..., 0] for values in scores)
-    leaving = r2 - np.stack(without).reshape(product.shape) if without else None
-    parts = found.parts if y.ndim == 2 else found.parts[..., 0]
-    if y.ndim == 1:
-        return KernelShares(names, product, leaving, float(rest), float(r2), parts)
-    return KernelShares(names, product, leaving, rest, r2, parts)
+            folds = iter(cross_val_predict(other, X, y, cv=splits, params=given, by_fold=True))
+        said = _mean(((test, to_numpy(v).reshape(len(test), -1)) for test, v in folds), len(y))
+        less = r2_score(Y, said[rows], sample_weight=w, multioutput="raw_values")
+        leaving.append(r2 - less)
+    # without the axis of targets if there is one target
+    shown = ... if y.ndim == 2 else (..., 0)
+    return KernelShares(
+        kernel.names,
+        product[shown],
+        np.stack(leaving)[shown] if leaving else None,
+        rest[shown],
+        r2[shown],
+        found[:-1][shown],
+    )
 
 
-def _model_of(estimator: Any) -> Any:
+def _kernel_of(estimator: Any) -> KernelSum:
+    """The sum of kernels of an estimator whose shares can be computed."""
     model = final_step(estimator)
     if not (is_model(model) and is_regressor(model) and isinstance(model.kernel, KernelSum)):
         raise TypeError(
@@ -194,107 +190,33 @@ def _model_of(estimator: Any) -> Any:
         raise ValueError(
             "kernel_shares needs a model of all rows, got landmarks: use landmarks=None."
         )
-    return model
+    check_no_confounds(model, "kernel_shares()")
+    return model.kernel
 
 
-def r_squared(y: np.ndarray, predicted: np.ndarray, weights: Any = None) -> np.ndarray:
-    """R² of every target (t,) over the rows that have a prediction."""
-    y, predicted = (A.reshape(len(A), -1) for A in (y, predicted))
-    w, total = _weights(y, predicted, weights)
-    return np.asarray(1.0 - np.nansum(w * (y - predicted) ** 2, axis=0) / total)
-
-
-def _weights(y: np.ndarray, predicted: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (n, 1) of the rows, zero for those without a prediction, and Σw(y - mean)² (t,)."""
-    tested = np.isfinite(predicted[:, 0])
-    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
-    w = (w * tested)[:, None]
-    mean = np.sum(w * y, axis=0) / np.sum(w)
-    return w, np.sum(w * (y - mean) ** 2, axis=0)
-
-
-# ---- held-out parts ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class HeldOutParts:
-    """Held-out predictions of all rows: the parts of the kernels (B, n, t), and their sum (n, t);
-    NaN for rows that are not tested.
-    """
-
-    parts: np.ndarray
-    predicted: np.ndarray
-
-    def scores(self, y: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """R² (t,), the rest (t,) and the product measures (B, t)."""
-        y = y.reshape(len(y), -1)
-        w, total = _weights(y, self.predicted, weights)
-        mean = np.sum(w * y, axis=0) / np.sum(w)
-        beside = w * (2.0 * (y - mean) - (self.predicted - mean)) / total
-        rest = self.predicted - mean - self.parts.sum(axis=0)
-        product = np.nansum(self.parts * beside, axis=1)
-        return r_squared(y, self.predicted, weights), np.nansum(rest * beside, axis=0), product
-
-
-def _gathered(folds: Iterator[Part], n: int) -> HeldOutParts:
-    """The means over the folds that test a row."""
-    parts: Any = 0.0
-    predicted: Any = 0.0
-    count = np.zeros(n)
-    for rows, part, values in folds:
-        if np.ndim(parts) == 0:
-            parts, predicted = np.zeros((len(part), n, part.shape[2])), np.zeros((n, part.shape[2]))
-        parts[:, rows] += part
-        predicted[rows] += values
-        count[rows] += 1
-    with np.errstate(invalid="ignore"):
-        return HeldOutParts(parts / count[:, None], predicted / count[:, None])
-
-
-def _own_parts(model: Any) -> Iterator[Part]:
-    """Parts of a fitted model, fold by fold or row by row, in closed form: coefficients without the
-    left-out rows, times the kernels of these rows.
-    """
-    record, kernel, mu = record_of(model, "kernel_shares"), _kernel_of(model), float(model.alpha_)
-    problem, training = record.problem, record.training
-    matrices = [to_numpy(K) for K in _matrices(kernel, problem.X, problem.X)]
-    weights, active = to_numpy(problem.row_weights)[:, 0], training.active
-    fitted = problem.fit(mu)
-    folds = record.folds
-    if folds is None:
-        folds = [(np.delete(active, i), active[i : i + 1]) for i in range(len(active))]
-    position = training.positions()
-    for train, test in folds:
-        test = test[position[test] >= 0]
-        deleted = complement(position[train][position[train] >= 0], len(active))
-        without = problem.without(fitted, deleted, mu)
-        dual = to_numpy(without.solution.dual_coef)
-        left = weights.copy()
-        left[deleted] = 0.0
-        rows = position[test]
-        part = [(K[rows] - left @ K / left.sum()) @ dual for K in matrices]
-        yield test, np.stack(part), to_numpy(without.values(rows))
-
-
-def _nested_parts(
-    estimator: Any, X: Any, y: np.ndarray, splits: Splits, params: dict[str, Any]
+def _refitted(
+    estimator: Any, X: Any, y: np.ndarray, splits: Splits, params: Mapping[str, Any]
 ) -> Iterator[Part]:
-    """Parts of a model that is refitted on each training set."""
+    """Parts of the kernels and predictions (B + 1, m, t) of a model fitted on each training set."""
     for number, (train, test) in enumerate(splits):
         report_progress(number, len(splits), "folds")
-        given = {name: _of_rows(value, train, len(y)) for name, value in params.items()}
+        given = {
+            name: np.asarray(value)[train] if np.shape(value)[:1] == (len(y),) else value
+            for name, value in params.items()
+        }
         fitted = clone(estimator).fit(subset(X, train), y[train], **given)
         model, rows = final_step(fitted), subset(X, test)
-        values = to_numpy(fitted.predict(rows)).reshape(len(test), -1)
+        values = to_numpy(fitted.predict(rows)).reshape(1, len(test), -1)
         rows = rows if model is fitted else fitted[:-1].transform(rows)
-        yield test, predicted_parts(model, rows), values
+        yield test, np.concatenate([predicted_parts(model, rows), values])
 
 
 def predicted_parts(model: Any, X: Any) -> np.ndarray:
     """The output of each kernel of a fitted model for new rows (B, m, t), minus its mean over the
     training rows.
     """
-    kernel, points = _kernel_of(model), model.X_fit_
+    kernel, points = fitted_kernel(model), model.X_fit_
+    assert isinstance(kernel, SummedKernel)
     dual = to_numpy(solution_of(model).dual_coef)
     weights = to_numpy(record_of(model, "kernel_shares").problem.row_weights)[:, 0]
     rows = rows_for(model, X, "kernel_shares")
@@ -304,40 +226,24 @@ def predicted_parts(model: Any, X: Any) -> np.ndarray:
     return np.stack([(to_numpy(K) - mean) @ dual for K, mean in zip(of_rows, means, strict=True)])
 
 
-def _kernel_of(model: Any) -> SummedKernel:
-    kernel = fitted_kernel(model)
-    assert isinstance(kernel, SummedKernel)
-    return kernel
-
-
 def _matrices(kernel: SummedKernel, X: Any, points: Any) -> Iterator[Any]:
     """θ_b K_b between rows and points."""
     return (kernel.part(number, points)(X) for number in range(len(kernel.members)))
 
 
-def _held_out(
-    estimator: Any, X: Any, y: np.ndarray, splits: Splits, params: dict[str, Any]
-) -> np.ndarray:
-    """Held-out predictions (n, t), averaged if a row is tested several times."""
-    folds = cross_val_predict(estimator, X, y, cv=splits, params=params, by_fold=True)
-    values = ((rows, to_numpy(found).reshape(len(rows), -1)) for rows, found in folds)
-    return _gathered(((rows, found[None], found) for rows, found in values), len(y)).predicted
+def _means(y: np.ndarray, weights: np.ndarray, splits: Splits) -> Iterator[Part]:
+    """The means of the training targets as predictions."""
+    for train, test in splits:
+        mean = np.average(y[train], axis=0, weights=weights[train])
+        yield test, np.broadcast_to(mean, (len(test), *y.shape[1:]))
 
 
-def _without_weight(kernel: KernelSum) -> bool:
-    """Whether all weights are given as zero, so that only a constant is left of the model."""
-    return isinstance(kernel.weights, Mapping) and not any(kernel.weights.values())
-
-
-def _held_out_means(y: np.ndarray, weights: Any, splits: Splits) -> np.ndarray:
-    """The means of the training targets as held-out predictions (n, t)."""
-    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
-    y = y.reshape(len(y), -1)
-    means = ((test, np.average(y[train], axis=0, weights=w[train])) for train, test in splits)
-    values = ((test, np.tile(mean, (len(test), 1))) for test, mean in means)
-    return _gathered(((test, found[None], found) for test, found in values), len(y)).predicted
-
-
-def _of_rows(value: Any, rows: np.ndarray, n: int) -> Any:
-    """A parameter of `fit`, restricted to some rows if it has one entry per row."""
-    return np.asarray(value)[rows] if np.shape(value)[:1] == (n,) else value
+def _mean(folds: Iterator[Part], n: int) -> np.ndarray:
+    """The means (…, n, t) over the folds that test a row; NaN for rows that are not tested."""
+    found = list(folds)
+    total, count = np.zeros((*found[0][1].shape[:-2], n, found[0][1].shape[-1])), np.zeros((n, 1))
+    for rows, values in found:
+        total[..., rows, :] += values
+        count[rows] += 1
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / count)

@@ -154,10 +154,11 @@ class BarDisplay(Display):
         >>> rng = np.random.default_rng(0)
         >>> X = rng.standard_normal((60, 6))
         >>> y = X[:, 0] + rng.standard_normal(60)
-        >>> kernel = KernelSum([("a", "linear", [0, 1, 2]), ("b", "linear", [3, 4, 5])])
-        >>> shares = kernel_shares(KernelRidge(kernel=kernel).fit(X, y))
+        >>> members = [("a", "linear", [0, 1, 2]), ("b", "linear", [3, 4, 5])]
+        >>> model = KernelRidge(1.0, kernel=KernelSum(members, [1, 1]))
+        >>> shares = kernel_shares(model, X, y, cv=5)
         >>> BarDisplay.from_shares(shares).ax_.get_xlabel()
-        'share of held-out R² = 0.52'
+        'share of held-out R² = 0.49'
         """
         n = len(shares.names)
         product = shares.product.reshape(n, -1)
