@@ -174,19 +174,6 @@ def test_assessments_stand_for_their_models(regression):
         compare(answers[0], assess(models[1], X, y, cv=5, permutations=0))
 
 
-@pytest.mark.parametrize("better", [12, 18])
-def test_what_is_clearly_better(better):
-    """Beyond p = 0.003, not before."""
-    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
-    flipped = np.where(np.arange(60) % 3 == 0, 1 - y, y)
-    said = np.where(np.isin(np.arange(60), np.flatnonzero(flipped != y)[:better]), y, flipped)
-    with pytest.warns(RefitWarning):
-        result = compare({"a": Known(X, flipped)}, {"b": Known(X, said)}, X, y, cv=20, repeats=1)
-    p = result.difference("b", "a").pvalue
-    assert (result.clearly_better("a") == "b") == (p < 0.003) == (better == 18)
-    assert result.best == "b" and result.clearly_better("b") is None
-
-
 def test_any_estimator_takes_part_and_refitting_is_said_once():
     X, y = labelled_rows(50)
     others = [LogisticRegression(), make_pipeline(StandardScaler(), LinearDiscriminantAnalysis())]

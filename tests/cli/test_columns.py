@@ -120,6 +120,10 @@ def test_a_perfect_score_gets_a_warning(folder):
     shown = " ".join(run("fit", "copy.csv", "-t", "label", "--no-page", *FAST).stdout.split())
     assert "'code' predicts 'label' without error" in shown and "--drop code" in shown
     assert "warning: every held-out row is predicted correctly" in shown
+    few = table().select("label", code.alias("code")).head(29)
+    few.write_csv("few.csv")  # so few rows may well be told apart
+    said = run("evaluate", "few.csv", "-t", "label", *FAST).stdout
+    assert "Held-out scores of 29 rows" in said and "every held-out row" not in said
 
 
 @pytest.mark.parametrize("name", ["Egg weight", "a'b", 'say "x"', "$HOME", "plain", "naïve"])

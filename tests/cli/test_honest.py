@@ -94,6 +94,15 @@ def test_a_column_of_mostly_numbers_is_one_of_numbers(share, kind):
     assert kind_of(pl.Series("v", texts)) == kind
 
 
+@pytest.mark.parametrize(("share", "dates"), [(0.85, False), (0.95, True)])
+def test_a_column_of_mostly_dates_is_one_of_dates(share, dates):
+    n = 60
+    days = [str(np.datetime64("2024-01-01") + (i * 7) % 61) for i in range(n)]
+    day = [day if i < share * n else "soon" for i, day in enumerate(days)]
+    parts = taken_apart(day=day, x=noise(n), y=["p", "q"] * (n // 2))
+    assert any(feature.kind == "days" for feature in parts.features) == dates
+
+
 @pytest.mark.parametrize(("step", "used"), [(1.5, False), (3.0, True)])
 def test_dense_whole_numbers_are_row_numbers(step, used):
     line = [str(int(step * i)) for i in range(N)]
