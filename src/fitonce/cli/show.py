@@ -229,7 +229,7 @@ def other_models(others: ModelComparison) -> Block:
     """Scores of other kinds of models on the same rows, in one line."""
     said = ", ".join(f"{n} {render.number(score.value)}" for n, score in others.scores.items())
     name = render.score_name(others.score_name)
-    more = "" if FOREST in others.scores else "; --effort best adds a random forest"
+    more = "" if FOREST in others.scores else "; `fitonce fit --effort best` adds a random forest"
     return Block(f"Other models: {name} of {said} ({others.cv}){more}")
 
 
