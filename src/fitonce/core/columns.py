@@ -52,8 +52,8 @@ class Columns:
         """The data type that blocks have beside `like`: float32 where that is offered and enough,
         else float64.
         """
-        xp = namespace(like)
-        return xp.float32 if self.single and _is_single(self.values) else xp.float64
+        xp, own = namespace(like), namespace(self.values)
+        return xp.float32 if self.single and self.values.dtype == own.float32 else xp.float64
 
     def block(self, columns: slice, like: Array, dtype: Any = None) -> Array:
         """Some of the columns (n, T), on the device of `like`: a copy, in float64 unless told."""
@@ -76,7 +76,8 @@ class Columns:
         for columns in row_blocks(self.n_targets, step):
             part = self.values[:, columns]
             xp = namespace(part)
-            numbers = part if _is_float(part) else xp.astype(part, xp.float64)
+            real = xp.isdtype(part.dtype, "real floating")
+            numbers = part if real else xp.astype(part, xp.float64)
             total = xp.sum(numbers, axis=0, dtype=xp.float64)
             if not bool(xp.all(xp.isfinite(total))):
                 _refuse(to_numpy(numbers), columns.start)
@@ -91,14 +92,6 @@ class Columns:
         return replace(self, sums=found)
 
 
-def _is_float(values: Any) -> bool:
-    return bool(namespace(values).isdtype(values.dtype, "real floating"))
-
-
-def _is_single(values: Any) -> bool:
-    return bool(values.dtype == namespace(values).float32)
-
-
 def _refuse(values: np.ndarray, first: int) -> None:
     """Say which target is not finite; a sum may also overflow where none is."""
     bad = np.flatnonzero(~np.all(np.isfinite(values), axis=0))
@@ -111,11 +104,7 @@ def _refuse(values: np.ndarray, first: int) -> None:
 
 
 def columns_at_once(per_column: int, like: Array) -> int:
-    """How many columns a block has, given how many numbers are held for each of them."""
-    return max(LEAST, elements_at_once(like) // max(per_column, 1))
-
-
-def elements_at_once(like: Array) -> int:
-    """How many float64 numbers a block may take, with what is made of it."""
+    """How many columns a block has, given how many float64 numbers are held for each of them."""
     memory = memory_of(like) if on_gpu(like) else None
-    return HOST_ELEMENTS if memory is None else max(HOST_ELEMENTS, memory.free // 8 // DEVICE_SHARE)
+    room = 0 if memory is None else memory.free // 8 // DEVICE_SHARE
+    return max(LEAST, max(HOST_ELEMENTS, room) // max(per_column, 1))

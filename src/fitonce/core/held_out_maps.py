@@ -93,19 +93,14 @@ def held_out_map(train: np.ndarray, tested: np.ndarray, matrices: Array) -> Held
     norms = xp.sqrt(xp.sum(flat**2, axis=1))
     if m == 1 or flat.shape[1] <= m or not bool(xp.all(norms > 0)):
         return HeldOutMap(train, tested, matrices)
-    chosen, mixing = _basis(to_numpy(_triangle(flat, norms)))
+    R = xp.linalg.qr((flat / norms[:, None]).T, mode="reduced")[1]
+    chosen, mixing = _basis(to_numpy(R))
     if len(chosen) == m:
         return HeldOutMap(train, tested, matrices)
     scale = to_numpy(norms)
     mixing = scale[:, None] * mixing / scale[chosen]
     basis = take(matrices, chosen)
     return HeldOutMap(train, tested, basis, asarray_like(mixing, matrices))
-
-
-def _triangle(flat: Array, norms: Array) -> Array:
-    """R (m, m) of the QR decomposition of the matrices as columns of norm one."""
-    xp = namespace(flat)
-    return xp.linalg.qr((flat / norms[:, None]).T, mode="reduced")[1]
 
 
 def _basis(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
