@@ -11,20 +11,20 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from ..core.arrays import namespace, take, to_numpy
+from ..core.arrays import Array, namespace, take, to_numpy
 from ..core.holdout import Fitted
 from ..core.splits import complement
 from ..estimators.accuracy_warnings import warn_if_inaccurate
 from ..estimators.setup import Setup, accepted_setup
 from ..tuning.outputs import (
+    ModelOfSome,
     outputs_without_each,
     predict_without,
     projections_without,
-    read_window,
     read_without,
 )
 from ..tuning.problem import Problem, Refit, Without
-from ..tuning.windows import WindowModel, WindowModels
+from ..tuning.windows import WindowModels
 
 Model = Callable[[np.ndarray, str], np.ndarray]  # row indices and a method → outputs
 
@@ -96,18 +96,12 @@ class Decomposed:
         """The model of some training rows in closed form: a function of rows and method."""
         window = self.windows.of(train) if self.windows and self._fits(train) else None
         if window is not None:
-            return partial(self._output_of_window, window)
+            return lambda rows, method: self._read(window, window.values(rows), method)
         deleted = complement(train, self.problem.n_samples)
         return partial(self.output, deleted) if self.covers(train, deleted) else None
 
     def _fits(self, train: np.ndarray) -> bool:
         return self._regular(train) and not self._identical(train)
-
-    def _output_of_window(self, model: WindowModel, rows: np.ndarray, method: str) -> np.ndarray:
-        if method == "transform":
-            values = model.values(rows)
-            return to_numpy(projections_without(model, self.readout, values, self.n_axes))
-        return to_numpy(self.readout.shaped(read_window(model, self.readout, rows)))
 
     def _identical(self, train: np.ndarray) -> bool:
         """Whether all training rows are equal, which a fit warns about.
@@ -139,10 +133,15 @@ class Decomposed:
         if len(deleted) == 1 and method != "transform" and np.array_equal(deleted, rows):
             return np.asarray(self.outputs_without_each[rows])
         without = self.without(deleted)
-        values = without.values(rows)
+        return self._read(without, without.values(rows), method, rows)
+
+    def _read(
+        self, model: ModelOfSome, values: Array, method: str, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The main output (the projection for "transform") for targets predicted by a model."""
         if method == "transform":
-            return to_numpy(projections_without(without, self.readout, values, self.n_axes))
-        return to_numpy(self.readout.shaped(read_without(without, self.readout, values, rows)))
+            return to_numpy(projections_without(model, self.readout, values, self.n_axes))
+        return to_numpy(self.readout.shaped(read_without(model, self.readout, values, rows)))
 
     def without(self, deleted: np.ndarray) -> Without | Refit:
         return self.problem.without(self.fitted, deleted, self.mu)

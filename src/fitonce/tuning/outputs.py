@@ -50,16 +50,8 @@ def _rule_without(model: ModelOfSome, readout: Readout) -> Rule | None:
     return readout.rule(model.evidence) if readout.needs_scatter else None
 
 
-def read_window(window: WindowModel, readout: Readout, rows: np.ndarray) -> Array:
-    """Outputs (k, o) of rows by the model of the first rows of an order, with the ties of a
-    refit.
-    """
-    rule, mu = _rule_without(window, readout), window.window.factor.mu
-    return _settled(window.problem, readout, window.values(rows), rule, mu)
-
-
 def read_without(
-    without: Without | Refit, readout: Readout, values: Array, rows: np.ndarray | None = None
+    without: ModelOfSome, readout: Readout, values: Array, rows: np.ndarray | None = None
 ) -> Array:
     """Outputs (k, o) for targets that the model without some rows predicts for them, with the ties
     of a refit.
@@ -69,7 +61,9 @@ def read_without(
     """
     problem, rule = without.problem, _rule_without(without, readout)
     result = _settled(problem, readout, values, rule, without.mu)
-    if rows is None or not readout.n_classes or not _differ(result, readout.read(values, rule)):
+    if isinstance(without, WindowModel) or rows is None or not readout.n_classes:
+        return result
+    if not _differ(result, readout.read(values, rule)):
         return result
     X = problem.features_of(rows)
     if X is None:

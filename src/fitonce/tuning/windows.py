@@ -73,6 +73,10 @@ class WindowModel:
     window: Window
 
     @property
+    def mu(self) -> float:
+        return self.window.factor.mu
+
+    @property
     def _first(self) -> np.ndarray:
         return self.order[: self.window.size]
 
