@@ -99,7 +99,7 @@ class DistancesTo:
         if self.kind == MANHATTAN:
             D = manhattan_distances(A, self.moved) if host else _manhattan(A, self.moved)
         else:
-            squared = _squared_on_host if host else _squared
+            squared = _squared_of_sparse if sp.issparse(A) else _squared
             D = squared(A, self.moved)
             if self.kind == EUCLIDEAN:
                 _subtract_close_pairs(D, A, self.moved)
@@ -170,7 +170,7 @@ def _widest(manhattan: bool, points: Array) -> float:
     return 2.0 * largest if manhattan else 4.0 * largest
 
 
-def _squared_on_host(A: Any, B: Any) -> np.ndarray:
+def _squared_of_sparse(A: Any, B: Any) -> np.ndarray:
     return np.asarray(euclidean_distances(A, B, squared=True))
 
 
@@ -179,14 +179,14 @@ def _squared(X: Array, Y: Array) -> Array:
     xp = namespace(X)
     D = X @ Y.T
     D *= -2.0
-    D += xp.sum(X**2, axis=1)[:, None]
-    D += xp.sum(Y**2, axis=1)[None, :]
+    D += _sizes(X)[:, None]
+    D += _sizes(Y)[None, :]
     for rows in row_blocks(D.shape[0], _at_once(D)):
         if X is Y:  # the distance of a row from itself is zero
             own = D[rows, rows]
             D[rows, rows] = own - xp.linalg.diagonal(own) * eye_like(own.shape[0], own)
         squared = D[rows, :]
-        D[rows, :] = xp.where(squared > 0, squared, xp.zeros_like(squared))
+        D[rows, :] = xp.where(squared < 0, xp.zeros_like(squared), squared)
     return D
 
 
@@ -230,6 +230,8 @@ def _sizes(X: Any) -> Array:
     """Squared norms (n,)."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    if is_numpy(X):
+        return np.asarray(np.einsum("ij,ij->i", X, X))
     return namespace(X).sum(X**2, axis=1)
 
 
