@@ -19,7 +19,7 @@ from ..core.progress import ProgressCounter, has_callback
 from ..crossval.depends import Route
 from .checkpoint import Checkpoint
 from .exchange import Rearrangement
-from .folds import Resplitter, same_splits
+from .folds import same_splits, split_rows
 from .placements import Cosets, Labelling, Placement, enumerated_cosets
 from .question import Question
 from .result import Sequential, reaches
@@ -61,11 +61,10 @@ def _split_again(
     question: Question, rearrangements: Iterable[Rearrangement]
 ) -> Iterator[Labelling]:
     """Drawn, then split, as scikit-learn does: the two may share a generator."""
-    resplit = Resplitter(
-        question.cv, question.X, question.split_metadata, question.y, question.splits
-    )
     for number, rearrangement in enumerate(rearrangements, start=1):
-        splits = resplit(question.permuted(rearrangement))
+        y = question.permuted(rearrangement)
+        again = question.cv.split(question.X, y, **question.split_metadata)
+        splits = split_rows(again, question.n_samples)
         same = same_splits(splits, question.splits)
         placement = question.observed if same else Placement(number, splits, question.n_samples)
         yield Labelling(rearrangement, placement)
