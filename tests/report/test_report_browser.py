@@ -517,7 +517,7 @@ def test_fifty_classes_and_two_rows(bare, show):
     assert not opened.complaints and not opened.page.query_selector("#explorer, table.confusion")
     text = opened.page.inner_text("main")
     assert "its class would be missing" in text and "no row has a held-out prediction" in text
-    assert "of 0 rows" not in text
+    assert "of 0 rows" not in text and "Every row was predicted" not in text
 
 
 def test_without_data_there_are_none(show):
