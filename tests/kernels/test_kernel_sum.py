@@ -27,6 +27,7 @@ from fitonce import (
     save,
     to_onnx,
 )
+from fitonce.kernels.distances import DistancesTo
 
 THREE = [("a", "rbf", slice(0, 3)), ("b", "linear", [3, 4]), ("c", "laplacian", [5])]
 FIXED = {"weights": [1.5, 0.25, 0.5], "gamma": {"a": 0.2, "c": 0.7}}
@@ -377,3 +378,10 @@ def test_groups_in_tuning_are_left_out_whole() -> None:
     fixed = KernelRidge(model.alpha_, kernel=model.kernel_)
     again = refitted_predict(fixed, X, y, cv=GroupKFold(4), groups=groups)
     np.testing.assert_allclose(model.held_out_prediction_, again, rtol=1e-8)
+
+
+def test_distances_that_are_no_numbers_stay_so() -> None:
+    """Infinite features have no distance, rather than none from each other."""
+    for points in (np.array([[np.inf], [1.0]]), np.array([[np.nan], [1.0]])):
+        with np.errstate(invalid="ignore"):
+            assert np.isnan(DistancesTo("squared", points)(points[:1])).any()
