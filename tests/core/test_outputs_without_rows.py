@@ -52,8 +52,8 @@ def data_of(readout: Readout, weighted: bool, sizes: tuple[int, ...] = (9, 7, 6)
 PROBLEMS = {
     "exact": lambda data, norm, bias: exact_problem(data, KERNEL, norm, bias, None),
     "one mu": lambda data, norm, bias: exact_problem(data, KERNEL, norm, bias, MU),
-    "landmarks": lambda data, norm, bias: landmark_problem(data, KERNEL, norm, bias, False),
-    "dropped": lambda data, norm, bias: landmark_problem(data, KERNEL, norm, bias, True),
+    "landmarks": lambda data, norm, bias: landmark_problem(data, KERNEL, norm, bias, False, ()),
+    "dropped": lambda data, norm, bias: landmark_problem(data, KERNEL, norm, bias, True, ()),
 }
 
 
