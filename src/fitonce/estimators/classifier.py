@@ -201,7 +201,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         -------
         array of bool, shape (m, n_classes)
             Whether each of `classes_` is in the set. If a set contains several classes, the model
-            cannot decide between them; if it is empty, the row is unlike all classes.
+            cannot decide between them. Where the error rate is below 1 - confidence, some sets
+            must be empty to miss that share.
 
         Notes
         -----

@@ -79,7 +79,7 @@ def class_sets(subject: Subject) -> dict[str, Any] | None:
 
 
 def _set_name(size: int) -> str:
-    return {0: "no class (unlike all of them)", 1: "one class"}.get(size, f"{size} classes")
+    return {0: "no class", 1: "one class"}.get(size, f"{size} classes")
 
 
 def confusions(subject: Subject) -> np.ndarray | None:
