@@ -76,6 +76,7 @@ ELSEWHERE = {  # path from docs/: page of the site
     "../benchmarks/results/raetsch.md": "raetsch",
 }
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+BACK = re.compile(r"_generated/([\w.]+)\.html#([\w.]+)")
 DOCTEST_END = re.compile(r"\n\n```$", re.MULTILINE)
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -189,7 +190,23 @@ def is_foreign(
     return None
 
 
+def lead_to_objects(
+    app: Any, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """In pages of source, lead back to each object by the name that its own page has: the
+    extension takes one module name for all objects of a file.
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1].rpartition(".")[2]
+        return f"_generated/{match[1]}.html#{match[1]}{match[2].partition(name)[2]}"
+
+    if page.startswith("_modules/") and "body" in context:
+        context["body"] = BACK.sub(replaced, context["body"])
+
+
 def setup(app: Any) -> dict[str, Any]:
+    app.connect("html-page-context", lead_to_objects)
     app.connect("source-read", read_source)
     app.connect("autodoc-skip-member", is_foreign)
     # before and after numpydoc takes the sections apart
