@@ -37,7 +37,6 @@ from fitonce import KernelRidge, LeastSquaresSVC
 from fitonce.core.band import WIDTH
 from fitonce.core.banded import Banded
 from fitonce.core.smoothers import FunctionNorm
-from fitonce.core.spectral import Spectral
 from fitonce.core.spectrum import spectrum_of_kernel
 
 SIZES = {
@@ -113,7 +112,7 @@ def band_form(K: torch.Tensor, Q0: torch.Tensor) -> FunctionNorm:
 
 def eigen_form(K: torch.Tensor, Q0: torch.Tensor) -> FunctionNorm:
     KQ0 = K @ Q0
-    return FunctionNorm(Spectral(spectrum_of_kernel(K, Q0)), KQ0)
+    return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0)
 
 
 def check(smoother: FunctionNorm) -> None:

@@ -20,7 +20,6 @@ from fitonce.core.holdout import Fitted, Smoother, Targets
 from fitonce.core.inverse import Inverse
 from fitonce.core.resolvent import Resolvent
 from fitonce.core.smoothers import FunctionNorm
-from fitonce.core.spectral import Spectral
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 
 EPS = float(np.finfo(np.float64).eps)
@@ -104,7 +103,7 @@ class Case:
     def smoother(self) -> FunctionNorm | DualNorm:
         KQ0 = self.scaled_K @ self.Q0
         if self.norm == "function":
-            return FunctionNorm(Spectral(self._spectrum(self.Q0)), KQ0)
+            return FunctionNorm(self._spectrum(self.Q0), KQ0)
         return DualNorm(self._spectrum(no_columns(self.n)), self.Q0, KQ0)
 
     @cached_property

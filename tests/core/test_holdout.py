@@ -14,7 +14,7 @@ from fitonce.core.dual import DualNorm
 from fitonce.core.features import FeatureNorm
 from fitonce.core.holdout import Smoother, Targets
 from fitonce.core.inverse import Inverse
-from fitonce.core.spectral import Spectral
+from fitonce.core.spectrum import Spectrum
 from fitonce.kernels import Kernel
 from fitonce.landmarks.dropping import DroppedLandmarks
 from fitonce.landmarks.features import landmark_map
@@ -128,9 +128,9 @@ class Model:
 
 
 MODELS = {
-    "kernel": Model(of_spectrum, Spectral, feature_space),
+    "kernel": Model(of_spectrum, Spectrum, feature_space),
     "features of low rank": Model(
-        of_spectrum, Spectral, feature_space, kernels=("singular",), thin=True
+        of_spectrum, Spectrum, feature_space, kernels=("singular",), thin=True
     ),
     "one mu": Model(at_one_mu, Inverse, feature_space),
     "one mu first": Model(one_mu_first, Inverse, feature_space),
@@ -319,7 +319,7 @@ def test_residual_map_is_that_of_the_literal_hat_matrix(
     name, kernel, dense_up_to, intercept, weighted, monkeypatch
 ):
     """As a matrix or by thin factors, in the order of the rows or in another."""
-    monkeypatch.setattr("fitonce.core.spectral.DENSE_UP_TO", dense_up_to)
+    monkeypatch.setattr("fitonce.core.spectrum.DENSE_UP_TO", dense_up_to)
     model, refits = setup(name, kernel, intercept, weighted, n=40)
     case, everything = refits.case, np.arange(40)
     rng = np.random.default_rng(8)

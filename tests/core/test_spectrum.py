@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
+from fitonce.core.spectrum import (
+    BLOCK_ROWS,
+    Spectrum,
+    orthonormal,
+    spectrum_of_features,
+    spectrum_of_kernel,
+)
 from problems import KERNELS, features, kernel, no_columns, rbf
 
 
@@ -86,26 +92,21 @@ def test_functions_of_the_matrix_equal_the_dense_ones(thin, columns):
     at_zero = np.array([function(0.0) for function in functions])
     Y = rng.normal(size=(n, 2))
     rows = np.array([7, 0, 3])
-    applied, diagonal = spectrum.apply(phi, at_zero, Y), spectrum.diagonal(phi, at_zero)
-    for number, function in enumerate(functions):
+    applied, diagonal = spectrum.apply(phi, at_zero, Y), spectrum.diagonal_of(phi, at_zero)
+    blocks = spectrum.blocks(phi, at_zero, rows)
+    for number, (function, block) in enumerate(zip(functions, blocks, strict=True)):
         dense = dense_function(function, Z @ Z.T, Q0)
         np.testing.assert_allclose(applied[number], dense @ Y, atol=1e-12)
         np.testing.assert_allclose(diagonal[:, number], np.diag(dense), atol=1e-12)
-        np.testing.assert_allclose(
-            spectrum.block(phi[:, number], at_zero[number], rows),
-            dense[np.ix_(rows, rows)],
-            atol=1e-12,
-        )
+        np.testing.assert_allclose(block, dense[np.ix_(rows, rows)], atol=1e-12)
 
 
-def test_diagonal_is_the_same_in_blocks_of_rows(monkeypatch):
-    spectrum = spectrum_of_features(
-        np.random.default_rng(3).normal(size=(23, 4)), basis(1, 23, np.random.default_rng(0))
-    )
+def test_diagonal_goes_on_behind_a_block_of_rows():
+    n, rng = 2 * BLOCK_ROWS + 3, np.random.default_rng(3)
+    spectrum = spectrum_of_features(rng.normal(size=(n, 4)), basis(1, n, rng))
     phi, at_zero = 1.0 / (1.0 + spectrum.eigenvalues[:, None]), np.ones(1)
-    whole = spectrum.diagonal(phi, at_zero)
-    monkeypatch.setattr("fitonce.core.spectrum.BLOCK_ROWS", 5)
-    np.testing.assert_allclose(spectrum.diagonal(phi, at_zero), whole, rtol=1e-14)
+    dense = spectrum.apply(phi, at_zero, np.eye(n))[0]
+    np.testing.assert_allclose(spectrum.diagonal_of(phi, at_zero)[:, 0], np.diag(dense), rtol=1e-12)
 
 
 @pytest.mark.parametrize("columns", [0, 1, 3])

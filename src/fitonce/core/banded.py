@@ -29,7 +29,6 @@ from .arrays import (
 from .band import WIDTH, Band, BandFactor, band_of, largest_eigenvalue
 from .holdout import Solver
 from .resolvent import Resolvent
-from .spectral import Spectral
 from .spectrum import (
     Spectrum,
     frobenius,
@@ -93,7 +92,7 @@ class LastFactor:
 
 @dataclass(frozen=True)
 class Banded(Resolvent):
-    """M(μ) of a `Band`: the answers of `Spectral`, to rounding.
+    """M(μ) of a `Band`: the answers of `Spectrum`, to rounding.
 
     `shift` is the c of A = G + cQ₀Q₀ᵀ, `noise` what rounding leaves of a zero eigenvalue. A mu
     below that, where rounding decides whether T + μI is definite, goes through the eigenvalues.
@@ -137,15 +136,15 @@ class Banded(Resolvent):
         return self.factor.exist(np.array([self.noise or self.lambda_max or 1.0]))
 
     @cached_property
-    def spectral(self) -> Spectral:
+    def spectral(self) -> Spectrum:
         """The eigendecomposition after all, from T: for what only it can tell from rounding."""
         n, u = self.Q0.shape
         if self.lambda_max == 0:  # nothing in T tells Q₀ from the rest
             empty = spectrum_of_kernel(zeros_like_shape((n, n), self.Q0), self.Q0)
-            return Spectral(Spectrum(empty.V, 0.0 * empty.eigenvalues, self.Q0))
+            return Spectrum(empty.V, 0.0 * empty.eigenvalues, self.Q0)
         eigenvalues, U = eigh_overwriting(self.band.dense())
         kept = without_noise(eigenvalues[: n - u], self.noise)
-        return Spectral(Spectrum(self.band.Q @ U[:, : n - u], kept, self.Q0))
+        return Spectrum(self.band.Q @ U[:, : n - u], kept, self.Q0)
 
     @property
     def largest(self) -> float:

@@ -226,7 +226,7 @@ class DualOperators:
         ones, zeros = xp.ones_like(self.mus), xp.zeros_like(self.mus)
         phi = xp.concat([self.T, self.F, self.R], axis=1)
         at_zero = xp.concat([ones, zeros, 1.0 / self.mus], axis=0)
-        diagonals = self.spectrum.diagonal(phi, at_zero).T
+        diagonals = self.spectrum.diagonal_of(phi, at_zero).T
         m = self.mus.shape[0]
         one_minus_h = diagonals[:m, :] - xp.sum(self.E_S * self.E, axis=2)
         b = diagonals[m : 2 * m, :] - xp.sum(self.E_S * self.W, axis=2)
@@ -237,10 +237,9 @@ class DualOperators:
         """(I - H), B, D at the given rows, for the single mu of this object."""
         mu = float(self.mus[0])
         E, W, E_S, W_S = (take(A[0, :, :], rows) for A in (self.E, self.W, self.E_S, self.W_S))
-        one_minus_H = self.spectrum.block(self.T[:, 0], 1.0, rows) - E_S @ E.T
-        B = self.spectrum.block(self.F[:, 0], 0.0, rows) - E_S @ W.T
-        D = self.spectrum.block(self.R[:, 0], 1.0 / mu, rows) + W_S @ W.T
-        return one_minus_H, B, D
+        phi = namespace(E).concat([self.T, self.F, self.R], axis=1)
+        of_T, of_F, of_R = self.spectrum.blocks(phi, (1.0, 0.0, 1.0 / mu), rows)
+        return of_T - E_S @ E.T, of_F - E_S @ W.T, of_R + W_S @ W.T
 
 
 def _right_divide(A: Array, S: Array) -> Array:

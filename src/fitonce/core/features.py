@@ -56,8 +56,14 @@ from .holdout import (
 from .moments import MomentFit, Moments
 from .rows import Rows
 from .smoothing import Smoothing
-from .spectral import complement_solver, is_thin, log_determinant
-from .spectrum import machine_epsilon, orthonormal, row_blocks
+from .spectrum import (
+    complement_solver,
+    is_thin,
+    log_determinant,
+    machine_epsilon,
+    orthonormal,
+    row_blocks,
+)
 
 # rows of a fold, as a share of the features, up to which its own system is solved
 SMALL_FOLD = 0.25

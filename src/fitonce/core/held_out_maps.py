@@ -26,7 +26,7 @@ import scipy.linalg
 
 from .arrays import Array, asarray_like, namespace, take, to_numpy
 from .holdout import Deletion
-from .spectral import Spectral, complement_solver
+from .spectrum import Spectrum, complement_solver
 from .splits import complement
 
 DEPENDENT = 1e-12  # what the others may differ from what the basis makes of them, relative
@@ -67,14 +67,14 @@ class HeldOutMap:
         return HeldOutMap(self.train, self.tested, *arrays)
 
 
-def thin_map(resolvent: Spectral, deletion: Deletion, mus: np.ndarray) -> HeldOutMap:
+def thin_map(spectrum: Spectrum, deletion: Deletion, mus: np.ndarray) -> HeldOutMap:
     """Of a fold of a thin spectrum without negative eigenvalues. O(k q²) for each mu, with q
     columns and k rows deleted, or O(k² q) where that is less.
     """
     deleted, tested = deletion
-    xp, spectrum = namespace(resolvent.Q0), resolvent.spectrum
-    columns = xp.concat([resolvent.Q0, spectrum.V], axis=1)
-    ones = xp.ones_like(resolvent.Q0[0, :])
+    xp = namespace(spectrum.Q0)
+    columns = xp.concat([spectrum.Q0, spectrum.V], axis=1)
+    ones = xp.ones_like(spectrum.Q0[0, :])
     matrices = []
     for mu in np.asarray(mus).tolist():
         f = spectrum.eigenvalues / (spectrum.eigenvalues + mu)

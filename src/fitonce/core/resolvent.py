@@ -5,7 +5,7 @@ With G the kernel matrix without the columns Q₀ that are not penalized, and pe
     M(μ) = I - H = μ (G + μI)⁻¹ off Q₀,       residuals MY,  1 - h = diag M,  α = MY/μ
 
 so that products with M, its diagonal and solutions with its blocks are all that a
-smoother asks for. `Spectral` has them from eigenvectors, for any mu; `Inverse` from Cholesky's
+smoother asks for. `Spectrum` has them from eigenvectors, for any mu; `Inverse` from Cholesky's
 factor, at one mu; `Banded` from a block band form, for many mu on a GPU.
 """
 

@@ -21,8 +21,7 @@ from .arrays import Array, namespace
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Targets
 from .resolvent import Resolvent
 from .smoothing import Smoothing
-from .spectral import Spectral
-from .spectrum import machine_epsilon
+from .spectrum import Spectrum, machine_epsilon
 
 
 class KernelSmoother(Smoother):
@@ -156,10 +155,10 @@ class FunctionNorm(KernelSmoother):
         return super().can_leave_out(n_rows) or not self.expands
 
     @property
-    def thin(self) -> Spectral | None:
+    def thin(self) -> Spectrum | None:
         """The factorization, where its rank is low and no eigenvalue negative."""
         resolvent = self.resolvent
-        if not isinstance(resolvent, Spectral) or resolvent.lower_bound > 0:
+        if not isinstance(resolvent, Spectrum) or resolvent.lower_bound > 0:
             return None
         return resolvent if 2 * resolvent.rank < self.n_samples else None
 

@@ -11,7 +11,11 @@ Then, for any function φ, the matrix φ(G) restricted to the complement of Q₀
     φ(G) = V diag(φ(λ)) Vᵀ + φ(0) (I - Q₀Q₀ᵀ - VVᵀ),
 
 where the second term vanishes when V is complete (r + u = n). Nothing downstream of a `Spectrum`
-knows which kernel, feature map or device it came from.
+knows which kernel, feature map or device it came from. As a resolvent, for any mu,
+
+    M = V diag(g) Vᵀ + (I - Q₀Q₀ᵀ - VVᵀ),     g = μ/(λ + μ)
+
+is a sum of non-negative terms throughout, in which nothing cancels.
 """
 
 from __future__ import annotations
@@ -19,12 +23,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from .arrays import Array, eigh_overwriting, eye_like, is_numpy, namespace, take, zeros_like_shape
+from .arrays import (
+    Array,
+    asarray_like,
+    eigh_overwriting,
+    eye_like,
+    is_numpy,
+    namespace,
+    spd_solver,
+    take,
+    to_numpy,
+    zeros_like_shape,
+)
+from .holdout import ResidualMap, Solver
+from .resolvent import Resolvent
 
 UNEVEN = 1e4  # times the smallest eigenvalue of features, the largest: beyond, columns of V mix
+DENSE_UP_TO = 500  # rows; below, I - H as a matrix is cheaper to use than its thin factors
 BLOCK_ROWS = 256  # rows processed at a time where a whole n×n temporary would otherwise appear
 
 
@@ -44,7 +63,7 @@ def frobenius(K: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class Spectrum(Resolvent):
     """Eigenvectors V (n, r), eigenvalues (r,) and the excluded orthonormal columns Q0 (n, u), with
     V ⟂ Q0.
 
@@ -103,7 +122,7 @@ class Spectrum:
         """(I - Q₀Q₀ᵀ) Y."""
         return Y - self.Q0 @ (self.Q0.T @ Y)
 
-    def diagonal(self, phi: Array, at_zero: Array) -> Array:
+    def diagonal_of(self, phi: Array, at_zero: Array) -> Array:
         """diag φ(G) for m functions in the columns of phi (r, m), as (n, m).
 
         The product of V² with phi.
@@ -120,23 +139,6 @@ class Spectrum:
             blocks.append(block)
         return xp.concat(blocks, axis=0)
 
-    def quadratic(self, phi: Array, at_zero: Array, Y: Array, z: Array = None) -> Array:
-        """Yᵀ φ(G) Y (m, t, t) for m functions in the columns of phi (r, m).
-
-        O(n r t) once and O(r t² m).
-        """
-        xp = namespace(self.V, Y)
-        z = self.V.T @ Y if z is None else z
-        result = xp.matrix_transpose(z[None, :, :] * phi.T[:, :, None]) @ z[None, :, :]
-        if self.complete:
-            return result
-        outside = Y.T @ (self._off(Y) - self.V @ z)
-        return result + at_zero[:, None, None] * outside[None, :, :]
-
-    def block(self, phi: Array, at_zero: float, rows: Array) -> Array:
-        """The square block of φ(G) at the given rows, O(m² r)."""
-        return next(self.blocks(phi[:, None], [at_zero], rows))
-
     def blocks(self, phi: Array, at_zero: Iterable[float], rows: Array) -> Iterator[Array]:
         """The square blocks of several functions, columns of phi (r, m), at the given rows."""
         V = take(self.V, rows)
@@ -147,6 +149,71 @@ class Spectrum:
         for number, zero in enumerate(at_zero):
             result = _symmetric_product(V, phi[:, number])
             yield result if outside is None else result + zero * outside
+
+    # ---- the resolvent ---------------------------------------------------------------------------
+
+    @cached_property
+    def norm(self) -> float:
+        return float(namespace(self.Q0).linalg.vector_norm(self.eigenvalues))
+
+    @cached_property
+    def trace(self) -> float:
+        xp = namespace(self.Q0)
+        return float(xp.sum(xp.abs(self.eigenvalues)))
+
+    @property
+    def lower_bound(self) -> float:
+        return max(0.0, -self.smallest)
+
+    def _g(self, mus: Any) -> tuple[Array, Array]:
+        """g (r, m) on the spectrum, and ones (m,) outside it."""
+        mu = asarray_like(mus, self.Q0)
+        return mu / (self.eigenvalues[:, None] + mu), namespace(mu).ones_like(mu)
+
+    def project(self, Y: Array) -> Array:
+        return self.V.T @ Y
+
+    def residual(self, Y: Array, z: Array, mus: np.ndarray) -> Array:
+        return self.apply(*self._g(mus), Y, z)
+
+    def scatter(self, Y: Array, z: Array, mus: np.ndarray) -> Array:
+        """zᵀ g z, and what lies outside V: O(n t²) once and O(r t²) for each mu."""
+        g, _ = self._g(mus)
+        inside = namespace(Y).matrix_transpose(z[None, :, :] * g.T[:, :, None]) @ z[None, :, :]
+        return inside if self.complete else inside + Y.T @ (self._off(Y) - self.V @ z)
+
+    def diagonal(self, mus: np.ndarray) -> Array:
+        return self.diagonal_of(*self._g(mus)).T
+
+    def sizes(self, mus: np.ndarray) -> np.ndarray:
+        g, _ = self._g(mus)
+        outside = self.n_samples - self.rank - int(self.Q0.shape[1])
+        return np.asarray(np.sqrt(to_numpy(namespace(g).sum(g**2, axis=0)) + outside))
+
+    def solvers(self, rows: np.ndarray, mus: np.ndarray) -> Iterator[Solver]:
+        """By a system of the rows, or of the directions where these are fewer."""
+        g, ones = self._g(mus)
+        if len(rows) <= self.rank + int(self.Q0.shape[1]) or self.smallest < 0:
+            return map(spd_solver, self.blocks(g, ones, rows))
+        xp, V, Q0 = namespace(g), take(self.V, rows), take(self.Q0, rows)
+        f = self.eigenvalues[:, None] / (self.eigenvalues[:, None] + asarray_like(mus, g))
+        thin = (xp.concat([Q0, V * xp.sqrt(f[:, j])], axis=1) for j in range(len(mus)))
+        return map(complement_solver, thin)
+
+    def residual_map(self, mu: float) -> ResidualMap:
+        """The thin factors of a low rank, or the matrix where that is cheaper."""
+        if not is_thin(self.n_samples, self.rank):
+            return super().residual_map(mu)
+        return ResidualMap(None, (self.V, self.eigenvalues / (self.eigenvalues + mu), self.Q0))
+
+    def inside(self, Y: Array, dual: Array, mu: float) -> Array:
+        """V (λ + μ)⁻¹ VᵀY: what lies outside V is left out."""
+        inverse = 1.0 / (self.eigenvalues[:, None] + mu)
+        return self.apply(inverse, zeros_like_shape((1,), inverse), Y)[0, ...]
+
+    def log_determinant(self, mus: np.ndarray) -> np.ndarray:
+        n_free = self.n_samples - int(self.Q0.shape[1])
+        return log_determinant(to_numpy(self.eigenvalues), n_free, mus)
 
 
 def _symmetric_product(V: Array, phi: Array) -> Array:
@@ -262,3 +329,24 @@ def _of_uneven(A: Array) -> tuple[Array, Array]:
     Q, R = xp.linalg.qr(xp.flip(A, axis=1))
     U, sizes, _ = xp.linalg.svd(R)
     return xp.flip(Q @ U, axis=1), xp.flip(sizes, axis=0) ** 2
+
+
+def is_thin(n: int, rank: int) -> bool:
+    """Whether n×n maps are cheaper to apply through their factors."""
+    return n > DENSE_UP_TO and 4 * rank < n
+
+
+def complement_solver(L: Array) -> Solver:
+    """R → (I - LLᵀ)⁻¹R for L (k, p): as it is, or I + L(I - LᵀL)⁻¹Lᵀ where k > p."""
+    k, p = L.shape
+    if k <= p:
+        return spd_solver(eye_like(k, L) - L @ L.T)
+    solve = spd_solver(eye_like(p, L) - L.T @ L)
+    return lambda R: R + L @ solve(L.T @ R)
+
+
+def log_determinant(eigenvalues: np.ndarray, n_free: int, mus: np.ndarray) -> np.ndarray:
+    """log |G + μI| outside what is not penalized, (m,): Σ log(λ + μ), zeros of G among them."""
+    mus = np.asarray(mus, dtype=float)
+    missing = n_free - len(eigenvalues)
+    return np.asarray(np.sum(np.log(eigenvalues[:, None] + mus), axis=0) + missing * np.log(mus))

@@ -40,7 +40,6 @@ from .holdout import (
 )
 from .smoothers import FunctionNorm
 from .smoothing import Smoothing
-from .spectral import Spectral
 from .spectrum import Spectrum
 
 Signs = tuple[float, ...]
@@ -242,7 +241,7 @@ def smoothing_of_rows(smoother: Smoother, mu: float) -> Smoothing:
 def projection(Q0: Array) -> Smoother:
     """Least squares on orthonormal columns (n, u): H = Q₀Q₀ᵀ at every mu."""
     none = Spectrum(Q0[:, :0], Q0[0, :0], Q0)
-    return FunctionNorm(Spectral(none), namespace(Q0).zeros_like(Q0))
+    return FunctionNorm(none, namespace(Q0).zeros_like(Q0))
 
 
 def with_columns_removed(joint: Smoother, Q0: Array) -> Sum:

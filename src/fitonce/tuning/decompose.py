@@ -24,7 +24,6 @@ from ..core.refused import RefusedError
 from ..core.resolvent import Resolvent
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNorm, KernelSmoother
-from ..core.spectral import Spectral
 from ..core.spectrum import (
     frobenius,
     orthonormal,
@@ -102,7 +101,7 @@ def _function_norm(
     elif on_gpu(K) and K.shape[0] >= BAND_FROM and not linear:
         resolvent = Banded.of(K, Q0, entry=entry)
     else:
-        resolvent = Spectral(spectrum_of_kernel(K, Q0, entry))
+        resolvent = spectrum_of_kernel(K, Q0, entry)
     return FunctionNorm(resolvent, KQ0, entry)
 
 
@@ -235,7 +234,7 @@ def _decompose_features(
     spectrum = spectrum_of_features(Z, Q0)
     if spectrum.rank == 0:
         warn_constant()
-    return FunctionNorm(Spectral(spectrum), Z @ (Z.T @ Q0))
+    return FunctionNorm(spectrum, Z @ (Z.T @ Q0))
 
 
 def _bias_column(K: Array, row_scale: Array | None) -> tuple[Array, Array, float]:
