@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -667,7 +668,7 @@ def test_refused_data():
     for function in (permutation_test, cross_val_score, generalize):
         with pytest.raises(ValueError, match="For a searchlight over the columns"):
             function(LINEAR, X[:, :, 0], y, cv=3)
-        with pytest.raises(ValueError, match="one entry per row"):
+        with pytest.raises(ValueError, match="one entry per sample"):
             function(LINEAR, X, y[1:], cv=KFold(3))
         with pytest.raises(TypeError, match="neighbors must be a list"):
             function(LINEAR, X, y, cv=3, neighbors=3)
@@ -675,6 +676,10 @@ def test_refused_data():
             function(LINEAR, X[:, :, :0], y, cv=3)
         with pytest.raises(ValueError, match="must be numeric"):
             function(LINEAR, X.astype(str), y, cv=3)
+        with pytest.raises(TypeError, match=r"pass X.get_data\(\), whose axes"):
+            function(LINEAR, SimpleNamespace(get_data=lambda: X), y, cv=3)
+        with pytest.raises(ValueError, match=r"axes of X are \(n_samples, n_features"):
+            function(LINEAR, np.moveaxis(X, 0, 1), y, cv=3)
     with pytest.raises(ValueError, match="equal sizes"):
         generalize(LINEAR, X, y, cv=3, neighbors=[[0], [1, 2]])
     with pytest.raises(ValueError, match="one score"):

@@ -18,9 +18,11 @@ from sklearn.model_selection import (
     StratifiedKFold,
     TimeSeriesSplit,
 )
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
-from fitonce.positions import cross_val_score, generalize, scores
+from fitonce.positions import cross_val_score, generalize, permutation_test, scores
 from fitonce.positions.generalization import TrainedHere
 from fitonce.positions.slices import Slices
 from fitonce.positions.stacked import LinearFolds
@@ -48,7 +50,32 @@ def numbers(n_targets: int) -> tuple[np.ndarray, np.ndarray]:
     return X, Y[:, 0] if n_targets == 1 else Y
 
 
+def in_volts(data: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of sizes from 1e-6 to 1e3, the last one zero."""
+    X, y = data
+    units = np.array([1e-6, 1e-6, 1.0, 1e3, 0.0])
+    return X * units[:, None], y
+
+
+def scaled(model: Any, **options: Any) -> Any:
+    return make_pipeline(StandardScaler(**options), model)
+
+
 MODELS: dict[str, tuple[Any, Any]] = {
+    "scaled, fisher": (
+        scaled(KernelFisherDiscriminant("linear", alpha=1.0)),
+        in_volts(epochs()),
+    ),
+    "scaled, three classes": (
+        scaled(KernelFisherDiscriminant("linear", alpha=30.0), with_mean=False),
+        in_volts(epochs(3)),
+    ),
+    "scaled, LS-SVM": (scaled(LeastSquaresSVC("linear", alpha=3.0)), in_volts(epochs(4))),
+    "scaled, ridge": (scaled(KernelRidge(kernel="linear", alpha=20.0)), in_volts(numbers(2))),
+    "centered only": (
+        scaled(KernelRidge(kernel="linear", alpha=2.0), with_std=False),
+        numbers(1),
+    ),
     "fisher": (KernelFisherDiscriminant("linear", alpha=1.0), epochs()),
     "fisher, three classes": (KernelFisherDiscriminant("linear", alpha=0.1), epochs(3)),
     "fisher, priors": (
@@ -95,6 +122,7 @@ def splits_of(splitter: Any, X: np.ndarray, y: np.ndarray) -> list[Any]:
 def test_every_fold_is_a_refit(case, splitter, weighted):
     model, (X, y) = MODELS[case]
     splits = splits_of(SPLITTERS[splitter], X, y)
+    weighted = weighted and not isinstance(model, Pipeline)
     params = {"sample_weight": WEIGHTS} if weighted else None
     folds = LinearFolds.of(model, X[:, :, 0], y, splits, params)
     assert folds is not None
@@ -149,7 +177,8 @@ def test_scores_are_scikit_learns(case, scoring):
     model, (X, y) = MODELS[case]
     classifier = hasattr(model, "decision_function")
     cv = StratifiedKFold(4) if classifier else KFold(4)
-    options = {"cv": cv, "scoring": scoring, "params": {"sample_weight": WEIGHTS}}
+    params = None if isinstance(model, Pipeline) else {"sample_weight": WEIGHTS}
+    options = {"cv": cv, "scoring": scoring, "params": params}
     expected = literal(model, X, y, **options)
     np.testing.assert_allclose(cross_val_score(model, X, y, **options), expected, atol=1e-9)
     matrix = generalize(model, X, y, **options)
@@ -157,6 +186,14 @@ def test_scores_are_scikit_learns(case, scoring):
 
 
 ALONE: dict[str, tuple[Any, dict[str, Any]]] = {
+    "scaled, no bias": (
+        scaled(LeastSquaresSVC("linear", alpha=3.0, fit_intercept=False)),
+        {"scoring": "roc_auc"},
+    ),
+    "scaled, with weights": (
+        scaled(KernelFisherDiscriminant("linear", alpha=1.0)),
+        {"params": {"kernelfisherdiscriminant__sample_weight": WEIGHTS}},
+    ),
     "rbf": (KernelFisherDiscriminant(gamma=0.1, alpha=0.3), {}),
     "dual": (KernelFisherDiscriminant("linear", alpha=0.3, penalty="dual"), {}),
     "LS-SVM, dual, rbf": (LeastSquaresSVC(gamma=0.1, alpha=0.3, penalty="dual"), {}),
@@ -269,6 +306,50 @@ def test_positions_in_doubt_are_worked_on_alone(monkeypatch):
         warnings.simplefilter("ignore")
         matrix = generalize(model, X, y, cv=splits)
     np.testing.assert_allclose(np.diagonal(matrix).T, found[[0, 1, 6]], atol=1e-12)
+
+
+def test_scaled_columns_in_doubt_are_worked_on_alone(monkeypatch):
+    """One column tiny beside its offset, or constant in a training set; a constant one is not."""
+    X, y = epochs()
+    X[:, 1, 0] = 0.0
+    X[:, 1, 1] = 1e6 + 1e-6 * X[:, 1, 1]
+    X[10:, 1, 2] = 1.0
+    splits = [(np.arange(10, N), np.arange(10)), (np.arange(30), np.arange(30, N))]
+    model = scaled(KernelFisherDiscriminant("linear", alpha=1.0))
+    alone, original = [], scores.crossval.cross_val_score
+
+    def counted(model: Any, X: np.ndarray, **options: Any) -> Any:
+        alone.append(X)
+        return original(model, X, **options)
+
+    monkeypatch.setattr(scores.crossval, "cross_val_score", counted)
+    found = cross_val_score(model, X, y, cv=splits, scoring="roc_auc")
+    np.testing.assert_array_equal(alone, np.moveaxis(X, 2, 0)[[1, 2]])
+    expected = literal(model, X, y, cv=splits, scoring="roc_auc")
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", [cross_val_score, generalize, permutation_test])
+def test_data_in_volts_are_warned_of(function):
+    """alpha=1.0 is then larger than all eigenvalues; with columns scaled it is not."""
+    X, y = epochs()
+    options = {"n_permutations": 3} if function is permutation_test else {}
+    model, volts = KernelFisherDiscriminant("linear", alpha=1.0), 1e-5 * X
+    with pytest.warns(NumericalWarning, match=r"alpha=1 is larger than .*StandardScaler"):
+        function(model, volts, y, cv=StratifiedKFold(4), **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        function(model, X, y, cv=StratifiedKFold(4), **options)
+        function(scaled(model), volts, y, cv=StratifiedKFold(4), **options)
+
+
+@pytest.mark.parametrize("function", [cross_val_score, generalize, permutation_test])
+def test_discriminants_that_explain_nearly_nothing_warn_as_a_fit_does(function):
+    X, y = epochs()
+    options = {"n_permutations": 3} if function is permutation_test else {}
+    with pytest.warns(NumericalWarning) as caught:
+        function(KernelFisherDiscriminant("linear", alpha=1e13), X, y, cv=4, **options)
+    assert any("explains only" in str(warning.message) for warning in caught)
 
 
 def test_missing_values_are_refused_where_they_are():

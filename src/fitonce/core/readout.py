@@ -134,8 +134,8 @@ class Readout(ABC):
         """
         return (P[:, :, 0, :], unit[:, :, 0]) if self.single else (P, unit)
 
-    def explained(self, evidence: Evidence) -> float:
-        """The share of a target that outputs use; one if they are the targets."""
+    def explained(self, evidence: Evidence) -> Array | float:
+        """The share (…) of a target that outputs use; one if they are the targets."""
         return 1.0
 
     def class_scores(
@@ -310,17 +310,17 @@ class Indicators(Readout):
         sizes, dof = evidence.sizes, self.degrees_of_freedom(evidence)
         return lda_rule(axes.gain, axes.unit, sizes, dof, self.log_priors(sizes))
 
-    def explained(self, evidence: Evidence) -> float:
+    def explained(self, evidence: Evidence) -> Array:
         """The largest share of the variance of a class's indicator that the fit explains,
         1 - E_jj n/(n_j (n - n_j)): a Rayleigh quotient of a², and no larger than the first one.
         """
         sizes, xp = evidence.sizes, namespace(evidence.sizes)
-        total = xp.sum(sizes)
+        total = xp.sum(sizes, axis=-1, keepdims=True)
         variance = sizes * (total - sizes) / total
         residual = xp.linalg.diagonal(completed_scatter(evidence.scatter, self.n_classes))
         present = variance > 0
         share = 1.0 - residual / xp.where(present, variance, xp.ones_like(variance))
-        return float(xp.max(xp.where(present, share, xp.zeros_like(share))))
+        return xp.max(xp.where(present, share, xp.zeros_like(share)), axis=-1)
 
     def read_kept(
         self, P: Array, unit: Array, evidence: Evidence | None, definite: bool

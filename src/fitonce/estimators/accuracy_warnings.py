@@ -130,4 +130,4 @@ def _explained(problem: Problem, mu: float, path: Path | None, readout: Readout 
     if readout is None or not readout.needs_scatter:
         return 1.0
     fitted = problem.fit(mu) if path is None else problem.smoother.fitted(problem.projected, path)
-    return max(readout.explained(problem.evidence(fitted)), EPSILON)
+    return max(float(readout.explained(problem.evidence(fitted))), EPSILON)

@@ -41,7 +41,8 @@ def _places(times: Any, n: int) -> tuple[np.ndarray, str]:
     if places.shape != (n,) or not np.all(np.diff(places) > 0):
         raise ValueError(
             f"times must be {n} increasing numbers, one per position, got shape {places.shape} "
-            "instead."
+            "instead. Positions come first; MNE's scores have the folds first: pass "
+            "np.moveaxis(scores, 0, -1)."
         )
     return places, "position" if times is None else "time (s)"
 
@@ -264,7 +265,8 @@ class GeneralizationDisplay(Display):
         if self.scores.ndim != 2 or self.scores.shape[0] != self.scores.shape[1]:
             raise ValueError(
                 "scores must be a square matrix, training positions by test positions, got shape "
-                f"{self.scores.shape} instead."
+                f"{self.scores.shape} instead. MNE's scores have the folds first: pass "
+                "np.moveaxis(scores, 0, -1)."
             )
         self.times, self.place = _places(times, len(self.scores))
         self.chance, self.name = chance, name

@@ -24,7 +24,7 @@ from ..inference.run import labellings_of, unpermuted
 from ..inference.scoring import Scoring
 from .corrections import Rules
 from .result import PositionTest, significance
-from .scores import check_routing, one_score
+from .scores import check_lengths, check_routing, one_score, warn_of_scale
 from .slices import Slices
 from .sweep import swept
 
@@ -157,6 +157,8 @@ def permutation_test(
     check_counts(n_permutations, None, max_bytes, exact)
     check_place(checkpoint)
     slices = Slices.of(X, neighbors)
+    check_lengths(slices, y, groups)
+    warn_of_scale(estimator, slices)
     rules = Rules.of(
         alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score"
     )

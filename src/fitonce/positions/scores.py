@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.model_selection import check_cv
 
 from .. import crossval
 from ..core.arrays import Array, index_like, namespace, to_numpy
+from ..core.numerical_warnings import warn_numerical
 from ..core.splits import Split
 from ..crossval.confounds import taken
 from ..crossval.plan import is_error_score, quick_name
@@ -25,12 +27,14 @@ from ..inference.folds import split_rows
 from ..inference.scoring import Scoring, measures
 from .generalization import TrainedHere
 from .slices import Slices
-from .stacked import STACK_ELEMENTS, LinearFolds
+from .stacked import STACK_ELEMENTS, LinearFolds, is_linear
 from .sweep import swept
 
 # many small folds are cheaper one position at a time: k systems of p×p may cost at most this many
 # times as much as the moments of n rows
 WORTH = 16
+
+LOOKED_AT = 16  # positions whose size is compared with alpha
 
 
 def cross_val_score(
@@ -89,8 +93,8 @@ def cross_val_score(
     Notes
     -----
     With the linear kernel, fixed parameters and fewer features than rows, the models of many
-    positions are computed as one array: O(n p² + k p³) per position with k folds. Otherwise
-    positions are processed one by one.
+    positions are computed as one array, also after a StandardScaler: O(n p² + k p³) per position
+    with k folds. Otherwise positions are processed one by one.
 
     Examples
     --------
@@ -182,9 +186,9 @@ def generalize(
     -----
     Cost for T positions, n rows and p features: T decompositions; then T² products of n rows with
     the weights of the folds (linear kernel), or T² kernel matrices of n×n. With the linear kernel,
-    fixed parameters and p < n, the weights of many positions are computed together and need one
-    product per fold. Tuned parameters and pipelines are fitted on every training set, T times the
-    number of folds.
+    fixed parameters and p < n, also after a StandardScaler, the weights of many positions are
+    computed together and need one product per fold. Tuned parameters and other pipelines are fitted
+    on every training set, T times the number of folds.
 
     Examples
     --------
@@ -238,13 +242,9 @@ def prepared(
     The folds are made once: a splitter that shuffles without a seed would give new ones every time.
     """
     slices = Slices.of(X, neighbors)
+    warn_of_scale(estimator, slices)
     y = to_numpy(y) if is_foreign_array(y) else y
-    for name, values in (("y", y), ("groups", groups)):
-        if values is not None and len(values) != slices.n_samples:
-            raise ValueError(
-                f"{name} must have one entry per row of X ({slices.n_samples}), got {len(values)} "
-                "instead."
-            )
+    check_lengths(slices, y, groups)
     splitter = check_cv(cv, y, classifier=is_classifier(estimator))
     splits = split_rows(splitter.split(X, y, groups=groups), slices.n_samples)
     if not splits:
@@ -265,6 +265,36 @@ def one_score(
         final_step(estimator), scoring, classifier=classes is not None, classes=classes
     )
     return Scoring(estimator, chosen, classes, y.ndim == 1, pooled)
+
+
+def check_lengths(slices: Slices, y: Any, groups: Any) -> None:
+    """Check that the first axis of X has the samples."""
+    for name, values in (("y", y), ("groups", groups)):
+        if values is not None and len(values) != slices.n_samples:
+            raise ValueError(
+                f"{name} must have one entry per sample ({slices.n_samples}), got {len(values)} "
+                "instead. The axes of X are (n_samples, n_features, n_positions), as in MNE's "
+                "epochs.get_data(); np.moveaxis puts them in this order."
+            )
+
+
+def warn_of_scale(estimator: Any, slices: Slices) -> None:
+    """Warn if alpha is larger than the sum of all eigenvalues at most of the positions looked at:
+    1.0 is, for epochs in volts.
+    """
+    if not is_linear(estimator) or not isinstance(estimator.alpha, Real):
+        return
+    alpha = float(estimator.alpha)
+    places = range(0, len(slices), -(-len(slices) // LOOKED_AT))
+    rows = [to_numpy(slices.at(number)).astype(np.float64) for number in places]
+    size = float(np.median([len(X) * np.var(X, axis=0).sum() for X in rows]))
+    if 0.0 < size < alpha:
+        warn_numerical(
+            f"alpha={alpha:.3g} is larger than the sum of the eigenvalues of the kernel "
+            f"matrix, {size:.2g} at a typical position: the covariances of features hardly "
+            "count. Data in volts need another scale: use make_pipeline(StandardScaler(), model), "
+            "which is as fast, or a smaller alpha."
+        )
 
 
 def check_routing(params: Mapping[str, Any] | None) -> None:

@@ -123,6 +123,11 @@ class Slices:
 def _array(X: Any) -> Array:
     if is_foreign_array(X):
         return X
+    if hasattr(X, "get_data"):
+        raise TypeError(
+            f"X must be an array, got {type(X).__name__} instead: pass X.get_data(), whose axes "
+            "are (n_samples, n_features, n_positions), with the channels to decode from picked."
+        )
     if sp.issparse(X):
         raise TypeError(
             "X must be a dense array, got a sparse matrix instead: pass X.toarray(), or the part "

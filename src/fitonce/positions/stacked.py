@@ -8,6 +8,12 @@ means of the training rows,
     A = ZᵀWZ,   C = ZᵀWY,   w = (A + μI)⁻¹C,   b = ȳ - z̄·w,   E = YᵀWY - Cᵀw,
 
 a stack of p×p systems for each fold. E is the residual scatter, which determines the LDA rule.
+
+A StandardScaler before the model divides each column by its standard deviation on the training
+rows, d² = diag(A)/n. For the columns as given, this is a penalty for each of them, with the same E:
+
+    D⁻¹(D⁻¹AD⁻¹ + μI)⁻¹D⁻¹C = (A + μD²)⁻¹C = w.
+
 Positions with numerical problems, or whose training rows are all equal, are not covered here,
 because they have to issue warnings.
 """
@@ -20,6 +26,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, take, to_numpy
 from ..core.moments import Moments
@@ -32,6 +40,8 @@ from ..crossval.confounds import taken
 from ..crossval.depends import depends, fit_weights
 from ..crossval.metrics import Outputs
 from ..estimators.accuracy_warnings import INACCURATE
+from ..estimators.fitted import is_model
+from ..estimators.parameters import word
 from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
 from ..inference.placements import Placement
@@ -102,6 +112,7 @@ class LinearFolds:
     sizes: np.ndarray
     mu: float
     fit_intercept: bool | str
+    scaled: bool  # whether columns are divided by their deviation on the training rows
 
     @classmethod
     def of(
@@ -111,13 +122,15 @@ class LinearFolds:
         y: Any,
         splits: Sequence[Split],
         params: Mapping[str, Any] | None,
-        scoring: Any = None,
     ) -> LinearFolds | None:
         """None if the models are not linear, depend on more than fixed parameters, or have no such
         form in some fold. X is the array of any one position.
         """
+        scaler, estimator = _scaler_and_model(estimator, params)
         folds = Placement(0, list(splits), X.shape[0])
-        if not folds.deletes or not _is_linear(estimator, X, params, scoring):
+        if not folds.deletes or not is_linear(estimator) or taken(estimator, params)[0] is not None:
+            return None  # each training set has its own confounds
+        if depends(estimator, X, params).route.name != "one":
             return None
         try:
             setup = accepted_setup(clone(estimator), X, y, fit_weights(estimator, params))
@@ -132,6 +145,8 @@ class LinearFolds:
         unequal = weights is not None and np.max(weights) > UNEQUAL * np.min(weights)
         if few or unequal or not np.all(readout.is_regular(sizes)):
             return None
+        if scaler is not None and setup.specification.fit_intercept is not True:
+            return None  # the means of columns matter without a free bias
         targets = setup.data.targets
         return cls(
             splits,
@@ -143,6 +158,7 @@ class LinearFolds:
             sizes=sizes,
             mu=float(estimator.alpha),
             fit_intercept=setup.specification.fit_intercept,
+            scaled=scaler is not None and scaler.with_std,
         )
 
     def covers(self, n_features: int) -> bool:
@@ -173,27 +189,34 @@ class LinearFolds:
             X = xp.concat([X, xp.ones_like(X[:, :, :1])], axis=2)
         Y = asarray_like(self.Y, X)
         weights = None if self.weights is None else asarray_like(self.weights[:, None], X)
-        Z, centre, scatter = self._centred(X, weights)
+        Z, centre, unit, scatter = self._centred(X, weights)
         scale = None if weights is None else xp.sqrt(weights)
         scaled = Y if scale is None else scale * Y
         total = Moments.of(Z, scaled, scale)
-        covered = xp.isfinite(scatter)
+        covered = xp.all(xp.isfinite(scatter), axis=-1)
         models = []
         for fold, (train, _) in enumerate(self.splits):
             moments = self._training(fold, train, Z, scaled, scale, total)
             A, C, YY = moments.normal(self._free)
-            covered = covered & (xp.sum(xp.linalg.diagonal(A), axis=-1) > SAME * scatter)
-            w = xp.linalg.solve(A + self.mu * eye_like(int(A.shape[-1]), A), C)
-            models.append(self._model(fold, moments, centre, w, YY - xp.matrix_transpose(C) @ w))
+            spread = xp.linalg.diagonal(A)
+            penalty = self.mu * self._squared_deviation(spread, moments.weight)
+            w = xp.linalg.solve(A + penalty[:, None, :] * eye_like(int(A.shape[-1]), A), C)
+            evidence = self._evidence(fold, YY - xp.matrix_transpose(C) @ w)
+            covered = covered & self._differ(spread, scatter) & self._explained(evidence)
+            coef = w / unit[:, :, None]
+            mean = moments.sum_Z / moments.weight * unit + centre[:, 0, :]
+            mean_Y = moments.sum_Y / moments.weight
+            models.append(self._model(coef, mean, mean_Y, evidence))
         return to_numpy(covered), models
 
     @property
     def _free(self) -> bool:
         return self.fit_intercept is True
 
-    def _centred(self, X: Array, weights: Array | None) -> tuple[Array, Array, Array]:
-        """Rows minus their means (B, 1, p), which are zero if the bias is not free, and their
-        scatter (B,): infinite, with rows set to zero, if digits would be lost.
+    def _centred(self, X: Array, weights: Array | None) -> tuple[Array, Array, Array, Array]:
+        """Rows minus their means (B, 1, p), which are zero if the bias is not free, in units (B, p)
+        that are one unless columns are scaled, and the scatter (B, p) of columns: infinite, with
+        rows set to zero, if digits would be lost.
         """
         xp = namespace(X)
         w = xp.ones_like(X[0, :, :1]) if weights is None else weights
@@ -201,15 +224,51 @@ class LinearFolds:
         centre = mean if self._free else xp.zeros_like(mean)
         Z = X - centre
         with np.errstate(over="ignore", invalid="ignore"):
-            scatter = xp.sum((w * Z) * Z, axis=(1, 2))
-            offset = xp.sum(w) * xp.sum(centre**2, axis=(1, 2))
-            certain = 1e3 * machine_epsilon(Z) * scatter <= INACCURATE * self.mu
-            certain = certain & (scatter > OFFSET * offset) & xp.isfinite(offset)
+            scatter = xp.sum((w * Z) * Z, axis=1)
+            offset = xp.sum(w) * centre[:, 0, :] ** 2
+            certain = xp.sum(scatter, axis=-1) > OFFSET * xp.sum(offset, axis=-1)
+            unit = xp.ones_like(scatter)
+            if self.scaled:
+                certain = xp.all((scatter > OFFSET * offset) | (scatter + offset == 0.0), axis=-1)
+                unit = xp.sqrt(self._squared_deviation(scatter, X.shape[1]))
+                Z, scatter = Z / unit[:, None, :], scatter / unit**2
+            size = xp.sum(scatter, axis=-1)
+            certain = certain & (1e3 * machine_epsilon(Z) * size <= INACCURATE * self.mu)
         if not bool(xp.all(certain)):
             Z = xp.where(certain[:, None, None], Z, xp.zeros_like(Z))
             centre = xp.where(certain[:, None, None], centre, xp.zeros_like(centre))
-            scatter = xp.where(certain, scatter, xp.inf * xp.ones_like(scatter))
-        return Z, centre, scatter
+            unit = xp.where(certain[:, None], unit, xp.ones_like(unit))
+            scatter = xp.where(certain[:, None], scatter, xp.inf * xp.ones_like(scatter))
+        return Z, centre, unit, scatter
+
+    def _squared_deviation(self, scatter: Array, weight: float) -> Array:
+        """The squares of what columns (…, p) are divided by: a constant one by 1."""
+        xp = namespace(scatter)
+        ones = xp.ones_like(scatter)
+        return xp.where(scatter > 0.0, scatter / weight, ones) if self.scaled else ones
+
+    def _differ(self, spread: Array, scatter: Array) -> Array:
+        """Whether the training rows of each position differ; if columns are scaled, in every column
+        that is not constant.
+        """
+        xp = namespace(spread)
+        if not self.scaled:
+            return xp.sum(spread, axis=-1) > SAME * xp.sum(scatter, axis=-1)
+        differ = (spread > SAME * scatter) | (scatter == 0.0)
+        return xp.all(differ, axis=-1) & xp.any(scatter > 0.0, axis=-1)
+
+    def _evidence(self, fold: int, E: Array) -> Evidence | None:
+        """The residual scatter (B, t, t) of a fold and its class sizes, if the rule needs them."""
+        if not self.readout.needs_scatter:
+            return None
+        sizes = namespace(E).zeros_like(E[:, 0, :1]) + asarray_like(self.sizes[fold], E)
+        return Evidence(E, sizes)
+
+    def _explained(self, evidence: Evidence | None) -> Array | bool:
+        """Whether the fits of each position explain enough for accurate decisions."""
+        if evidence is None:
+            return True
+        return INACCURATE * self.readout.explained(evidence) >= 1e3 * EPSILON
 
     def _training(
         self,
@@ -229,31 +288,41 @@ class LinearFolds:
         own = Moments.of(part, take(Y, rows), None if scale is None else take(scale, rows))
         return own if rows is train else total.without(own)
 
-    def _model(self, fold: int, moments: Moments, centre: Array, w: Array, E: Array) -> LinearModel:
-        """Outputs of coefficients w (B, p, t) with the rule for their scatter E (B, t, t)."""
-        xp = namespace(w)
+    def _model(
+        self, coef: Array, mean: Array, mean_Y: Array, evidence: Evidence | None
+    ) -> LinearModel:
+        """Outputs of coefficients (B, p, t), with the means (B, p) and (t,) of training rows and
+        targets.
+        """
+        xp = namespace(coef)
+        intercept = xp.zeros_like(coef[:, 0, :])
         if self.fit_intercept == "penalized":
-            coef, intercept = w[:, :-1, :], w[:, -1, :]
+            coef, intercept = coef[:, :-1, :], coef[:, -1, :]
         elif self._free:
-            mean_Z = moments.sum_Z[:, None, :] / moments.weight + centre
-            coef, intercept = w, (moments.sum_Y / moments.weight - mean_Z @ w)[:, 0, :]
-        else:
-            coef, intercept = w, xp.zeros_like(w[:, 0, :])
-        if not self.readout.needs_scatter:
+            intercept = mean_Y - (mean[:, None, :] @ coef)[:, 0, :]
+        rule = self.readout.rule(evidence)
+        if rule is None:
             return LinearModel(coef, intercept)
-        sizes = xp.zeros_like(E[:, 0, :1]) + asarray_like(self.sizes[fold], E)
-        rule = self.readout.rule(Evidence(E, sizes))
-        assert rule is not None
         bias = (intercept[:, None, :] @ rule.weights)[:, 0, :] + rule.offsets
         size = (xp.abs(intercept)[:, None, :] @ xp.abs(rule.weights))[:, 0, :]
         return LinearModel(coef @ rule.weights, settled_sum(bias, size + xp.abs(rule.offsets)))
 
 
-def _is_linear(estimator: Any, X: Any, params: Mapping[str, Any] | None, scoring: Any) -> bool:
-    """Whether the estimator with fixed parameters is a ridge on its features."""
-    if taken(estimator, params)[0] is not None:  # each training set has its own confounds
+def _scaler_and_model(
+    estimator: Any, params: Mapping[str, Any] | None
+) -> tuple[StandardScaler | None, Any]:
+    """The StandardScaler of a pipeline of two steps, and its model; None and the estimator of all
+    others.
+    """
+    if type(estimator) is Pipeline and len(estimator.steps) == 2 and not params:
+        first, last = (step for _, step in estimator.steps)
+        if type(first) is StandardScaler:
+            return first, last
+    return None, estimator
+
+
+def is_linear(estimator: Any) -> bool:
+    """Whether the estimator is a ridge on its features."""
+    if not is_model(estimator) or estimator.landmarks is not None:
         return False
-    if depends(estimator, X, params, scoring).route.name != "one":
-        return False
-    linear = isinstance(estimator.kernel, str) and estimator.kernel == "linear"
-    return linear and estimator.penalty == "function" and estimator.landmarks is None
+    return bool(word(estimator.kernel) == "linear" and estimator.penalty == "function")
