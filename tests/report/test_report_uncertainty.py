@@ -106,7 +106,21 @@ def test_a_better_model_is_told(tmp_path):
         found = compare({"this model": answer}, {"oracle": Oracle(X, truth)}, X, truth)
     assert found.clearly_better("this model") == "oracle"
     page = write_report(tmp_path / "page.html", model, X, truth, assessment=answer, others=found)
-    assert "A oracle is clearly better on the same rows" in page.read_text(encoding="utf-8")
+    assert "Oracle is clearly better on the same rows" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("estimator", [fitonce.KernelRidge, fitonce.LeastSquaresSVC])
+def test_landmarks_chosen_by_labels_leave_nothing_held_out(estimator, tmp_path):
+    X, y = numbered_rows(60) if estimator is fitonce.KernelRidge else labelled_rows(60)
+    model = estimator(alpha=1.0, gamma=0.1, landmarks=9, landmark_method="greedy", random_state=0)
+    with pytest.warns(UserWarning, match="intervals and sets from them are too small"):
+        model.fit(X, y)
+    page = write_report(tmp_path / "page.html", model, X, y).read_text(encoding="utf-8")
+    assert "The landmarks were chosen by the labels of all rows" in page
+    for claim in ("classified correctly", "predictions have an R", "Observed frequency", ">nan<"):
+        assert claim not in page
+    assert "There is no explorer: no row has a held-out prediction." in page
+    assert not dependence(subject_of(model, X, y))
 
 
 class Oracle(ClassifierMixin, BaseEstimator):

@@ -231,7 +231,8 @@ def columns(found: Any, most: int | None = None) -> Block:
         len(rows) < len(found.names)
     )
     width = 4 if labels else 3
-    title = f"{SCORES[found.score_name]} of held-out rows {found.score:.3f}; without a column:"
+    score = f"{SCORES[found.score_name]} of held-out rows {found.score:.3f}"
+    title = f"{score}, with the settings of this model kept; without a column:"
     return Block(title, head[:width], [row[:width] for row in rows], notes)
 
 
@@ -279,7 +280,7 @@ def percent(share: float) -> str:
 
 def score_text(value: float, share: bool) -> str:
     """The main score as text: an accuracy, which is a share, or R²."""
-    return percent(value) if share else f"{value:.3f}"
+    return percent(value) if share else number(value)
 
 
 def interval_text(score: Any, share: bool) -> str:

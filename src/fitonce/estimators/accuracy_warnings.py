@@ -82,13 +82,19 @@ def warn_if_inaccurate(
             warn_numerical(message.format(error=min(error, 1.0)))
 
 
+def landmarks_by_labels(estimator: Any) -> bool:
+    """Whether landmarks are chosen by labels, those of rows that are then held out included."""
+    return estimator.landmark_method == "greedy" and bool(word(estimator.landmarks) == NUMBER)
+
+
 def warn_of_greedy_landmarks(estimator: Any) -> None:
-    """Warn if landmarks were chosen by the labels of rows that are then held out."""
-    if estimator.landmark_method == "greedy" and word(estimator.landmarks) == NUMBER:
+    """Warn if held-out values know their own labels through the landmarks."""
+    if landmarks_by_labels(estimator):
         warnings.warn(
             'landmark_method="greedy" has chosen the landmarks by the targets of all rows, those '
-            "held out included: held-out values look a little too good. Use cross_val_predict with "
-            "shared_landmarks=False, which chooses them in every training set, or another method.",
+            "held out included: held-out values look a little too good, and intervals and sets "
+            "from them are too small. Use cross_val_predict with shared_landmarks=False, which "
+            "chooses them in every training set, or another method.",
             UserWarning,
             stacklevel=depth_inside_package(),
         )

@@ -210,8 +210,7 @@ def _plain_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     if size > MOST_HEADER // 2:
         raise ValueError(
             f"metadata takes {size:,} bytes as JSON, but the limit is {MOST_HEADER // 2:,}: load() "
-            "refuses more to protect the memory. Keep large data in a separate "
-            "own."
+            "refuses more to protect the memory. Keep large data in a separate file."
         )
     return plain
 

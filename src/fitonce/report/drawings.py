@@ -163,7 +163,11 @@ def _calibration(subject: Subject) -> Figure | None:
         rows, p = subject.predicted_rows, to_numpy(model.held_out_proba_)
         given = subject.y[rows], p[rows]
         draw = partial(CalibrationDisplay.from_predictions, *given, classes=subject.classes)
-    elif hasattr(model, "temperature_") and model.calibration in ("temperature", None):
+    elif (
+        subject.predicted_rows.any()
+        and hasattr(model, "temperature_")
+        and model.calibration in ("temperature", None)
+    ):
         draw = partial(CalibrationDisplay.from_estimator, model, subject.y)
     else:
         return None

@@ -104,7 +104,7 @@ def build_explorer(
                 "model, because the model file does not contain its splits. Pass its groups, or "
                 "fit it again."
             )
-        if not subject.predicted_rows.any():
+        if not np.isfinite(subject.held_out).any():
             return "There is no explorer: no row has a held-out prediction."
         results = Results(subject)
         steps = _steps(results, room)

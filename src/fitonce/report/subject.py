@@ -17,6 +17,7 @@ from ..assessment.data import n_columns
 from ..assessment.render import shortened
 from ..core.arrays import to_numpy
 from ..crossval.lookup import n_rows
+from ..estimators.accuracy_warnings import landmarks_by_labels
 from ..estimators.confounding import new_confounds
 from ..estimators.fitted import (
     alpha_of,
@@ -179,9 +180,14 @@ class Subject:
     @cached_property
     def held_out(self) -> np.ndarray:
         """Held-out decisions or predictions for the chosen settings, from the model's own
-        splits.
+        splits; NaN where the landmarks were chosen by the labels of these rows.
         """
-        return held_out_output(self.model)
+        found = held_out_output(self.model)
+        return np.full_like(found, np.nan) if self.landmarks_by_labels else found
+
+    @property
+    def landmarks_by_labels(self) -> bool:
+        return not self.committee and landmarks_by_labels(self.model)
 
     @cached_property
     def codes(self) -> np.ndarray:

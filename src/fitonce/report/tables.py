@@ -138,8 +138,9 @@ def dependence(subject: Subject) -> list[dict[str, str]]:
 
     Empty if it is not available: models loaded from files, groups, too many rows.
     """
-    n = subject.n_samples
-    if subject.record is None or subject.groups is not None or not 2 < n <= DEPENDENCE_UP_TO:
+    n, known = subject.n_samples, subject.held_out[np.isfinite(subject.held_out)]
+    none = subject.record is None or subject.groups is not None or not len(known)
+    if none or not 2 < n <= DEPENDENCE_UP_TO:
         return []
     try:
         change = subject.model.influence()
@@ -149,7 +150,7 @@ def dependence(subject: Subject) -> list[dict[str, str]]:
     size = np.max(np.abs(change), axis=2)
     np.fill_diagonal(size, 0.0)
     mean = size.sum(axis=1) / (size.shape[1] - 1)
-    unit = float(np.std(subject.held_out[np.isfinite(subject.held_out)])) or 1.0
+    unit = float(np.std(known)) or 1.0
     names = [subject.row_names[row] for row in subject.active]
     return [
         {
