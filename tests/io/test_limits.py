@@ -216,9 +216,7 @@ def test_a_long_header(saved):
 
 
 def test_metadata_that_could_not_be_read_are_not_written(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"takes 1.* the limit is .* in a separate file\.$"
-    ):
+    with pytest.raises(ValueError, match=r"takes 1.* the limit is .* in a separate file\.$"):
         save(LeastSquaresSVC(), tmp_path / "m.skops", metadata={"text": "a" * 10_000_000})
     assert list(tmp_path.iterdir()) == []
     long = "b" * 8_000_000
