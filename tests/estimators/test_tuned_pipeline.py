@@ -1,21 +1,28 @@
 """Pipelines that choose their preprocessing, beside literal refits by scikit-learn."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.model_selection import cross_val_predict as literal_predict
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, TunedPipeline
 from fitonce.assessment import significance
 from fitonce.assessment.chance import quick
 from fitonce.crossval.depends import depends
+from fitonce.estimators.probability import fit_calibration
+from fitonce.estimators.tuned_pipeline import step_with_targets
 
 N = 90
 RARE = "columns__categories__min_frequency"
@@ -160,6 +167,87 @@ def test_models_that_do_not_judge_themselves_are_refused():
     ridge = TunedPipeline(steps(KernelRidge("linear")), CANDIDATES)
     with pytest.raises(ValueError, match="no target has a say"):
         fitonce.permutation_test_targets(ridge, X, np.c_[score, score], n_permutations=3)
+
+
+NOISE = [("best", SelectKBest(k=10)), ("model", KernelFisherDiscriminant("linear"))]
+
+
+@pytest.mark.parametrize("kind", ["temperature", "sigmoid", "isotonic"])
+@pytest.mark.parametrize("model", [KernelFisherDiscriminant("linear"), LeastSquaresSVC("linear")])
+def test_probabilities_after_a_selection_know_that_columns_are_noise(model, kind):
+    """The best 10 of 300 columns of noise: probabilities near one half, not near 0 and 1."""
+    losses = {Pipeline: [], TunedPipeline: []}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(560, 300)), np.arange(560) % 2
+        for one, found in losses.items():
+            made = one([("best", SelectKBest(k=10)), ("model", clone(model))])
+            made.set_params(model__calibration=kind).fit(X[:60], y[:60])
+            found.append(log_loss(y[60:], made.predict_proba(X[60:])))
+            assert accuracy_score(y[60:], made.predict(X[60:])) == pytest.approx(0.5, abs=0.08)
+    bound, least = (1.0, 1.2) if kind == "isotonic" else (0.75, 0.9)  # steps of 60 rows are coarse
+    assert np.mean(losses[TunedPipeline]) < bound < least < np.mean(losses[Pipeline])
+
+
+def test_a_whole_pipeline_is_calibrated_on_its_literal_refits():
+    """Groups and weights reach the refits; the threshold moves once."""
+    X, y, _ = table(4)
+    X = np.random.default_rng(1).normal(size=(N, 20)) + 0.5 * X["a"].to_numpy()[:, None]
+    groups, weights = np.arange(N) // 3, np.random.default_rng(0).uniform(0.5, 2.0, N)
+    chain = [("best", SelectKBest(k=3)), ("model", LeastSquaresSVC(gamma=0.1, alpha=1.0))]
+    given = {"model__groups": groups, "model__sample_weight": weights}
+    model = TunedPipeline(chain).set_params(model__calibration="sigmoid").fit(X, y, **given)
+    plain = Pipeline(chain).set_params(model__calibration=None)
+    folds, decision = GroupKFold(5).split(X, y, groups), np.empty(N)
+    for train, test in folds:
+        own = {name: values[train] for name, values in given.items()}
+        decision[test] = plain.fit(X[train], y[train], **own).decision_function(X[test])
+    found = fit_calibration("sigmoid", decision, (y == "yes").astype(int), weights)
+    moved = plain.fit(X, y, **given).decision_function(X) + found.shift[1] - found.shift[0]
+    np.testing.assert_allclose(model.decision_function(X), moved, atol=1e-8)
+    assert model[-1].temperature_ == pytest.approx(1 / found.beta, rel=1e-8)
+
+
+def test_sets_and_intervals_after_a_step_that_uses_targets_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(40, 30)), np.arange(40) % 2
+    model = TunedPipeline(NOISE).fit(X, y)
+    with pytest.raises(ValueError, match="the step 'best' before it has used their targets"):
+        model[-1].predict_set(model[:-1].transform(X))
+    ridge = TunedPipeline([NOISE[0], ("model", KernelRidge(1.0, gamma=0.1))]).fit(X, y)
+    with pytest.raises(ValueError, match="used their targets"):
+        ridge[-1].predict_interval(ridge[:-1].transform(X))
+    alone = model[-1].fit(X, y)  # a fit of its own has no steps before it
+    assert alone.predict_set(X).shape == (40, 2)
+
+
+@pytest.mark.parametrize(
+    ("step", "uses"),
+    [
+        (SelectKBest(), True),
+        (SelectFromModel(LogisticRegression()), True),
+        (PLSRegression(), True),
+        (ColumnTransformer([("city", TargetEncoder(), [0])]), True),
+        (StandardScaler(), False),
+        (ColumnTransformer([("city", OneHotEncoder(), [0])]), False),
+        ("passthrough", False),
+    ],
+)
+def test_steps_that_use_targets_are_known(step, uses):
+    made = Pipeline([("first", StandardScaler()), ("step", step), ("model", MODEL)])
+    assert step_with_targets(made) == ("step" if uses else None)
+
+
+def test_an_assessment_warns_of_probabilities_that_are_too_sure():
+    X, y = np.random.default_rng(0).normal(size=(40, 30)), np.arange(40) % 2
+    given = {"cv": 3, "permutations": 0}
+    with pytest.warns(UserWarning, match="the step .best. uses y"):
+        fitonce.assess(Pipeline(NOISE), X, y, **given)
+    plain = Pipeline(NOISE).set_params(model__calibration=None)
+    for quiet in (plain, TunedPipeline(NOISE), Pipeline([NOISE[0], ("m", LogisticRegression())])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fitonce.RefitWarning)
+            warnings.filterwarnings("error", message=".*uses y")
+            fitonce.assess(quiet, X, y, **given)
 
 
 def test_saved_and_exported_as_chosen(tmp_path):

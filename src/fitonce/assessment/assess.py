@@ -17,6 +17,7 @@ from ..core.numerical_warnings import caught_warnings, kinds_of
 from ..core.progress import ProgressCallback, progress_callback, report_progress
 from ..crossval.depends import depends
 from ..estimators.confounding import confounded_words
+from ..estimators.fitted import warn_of_targets
 from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, n_columns, splitters
@@ -123,6 +124,7 @@ def assess(
     told = nullcontext() if progress is None else progress_callback(progress)
     auc_method = ""
     with told, caught_warnings() as caught:
+        warn_of_targets(estimator)
         own = cv is None or isinstance(cv, (int, np.integer))
         cvs = splitters(cv, data, max(repeats, PARTITIONS) if own else repeats, random_state)
         partitions = [splits_of(each, data) for each in cvs]

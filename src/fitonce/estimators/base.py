@@ -47,6 +47,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     _kept: FitRecord | None = None
     _used: Mapping[str, Any] = MappingProxyType({})  # parameters as they were in the fit
     _shift: Any = 0.0  # added to held-out outputs by calibration
+    _step_with_targets_: str | None = None  # a step before the model in a pipeline
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Name our words where those of other software are given; Python refuses all others."""

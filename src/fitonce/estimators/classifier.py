@@ -19,7 +19,7 @@ from .callbacks import with_callbacks
 from .intervals import class_sets
 from .parameters import used
 from .probability import Calibration, by_output, fit_calibration
-from .record import record_of
+from .record import record_of, record_of_unseen
 
 
 def labels_as_rows(decision: Array, classes: np.ndarray) -> Any:
@@ -105,22 +105,24 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """
         self._shift = 0.0
         self.held_out_decision_ = held_out
-        if self.calibration is None:
-            if self.default_temperature is not None:
-                self.temperature_ = self.default_temperature
-            return
-        record = record_of(self, "calibration")
-        known, decision = record.row_weights > 0, to_numpy(held_out)
+        if self.calibration is not None:
+            self._calibrate(to_numpy(held_out))
+        elif self.default_temperature is not None:
+            self.temperature_ = self.default_temperature
+
+    def _calibrate(self, decision: np.ndarray) -> None:
+        """Calibrate with decisions of all rows, from models that have not seen them."""
+        record, held_out = record_of(self, "calibration"), self.held_out_decision_
+        known, weights = record.row_weights > 0, record.row_weights
         labels = np.searchsorted(self.classes_, record.training.y[known])
-        weights = record.row_weights[known]
-        found = fit_calibration(self.calibration, decision[known], labels, weights)
+        found = fit_calibration(self.calibration, decision[known], labels, weights[known])
         self.temperature_, self.floor_ = 1.0 / found.beta, found.floor
         if found.steps is not None:
             self.isotonic_ = asarray_like(found.steps, held_out)
-        if np.any(found.shift):
-            self._shift = np.atleast_1d(by_output(found.shift))
-            moved, model = asarray_like(self._shift, held_out), self._solution()
-            self.held_out_decision_ = held_out + moved
+        if np.any(found.shift) or np.any(self._shift):
+            shift = np.atleast_1d(by_output(found.shift))
+            moved, model = asarray_like(shift - self._shift, held_out), self._solution()
+            self._shift, self.held_out_decision_ = shift, held_out + moved
             self._set_solution(replace(model, intercept=model.intercept + moved), record.readout)
 
     @blockwise
@@ -175,6 +177,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         confidence: float = 0.9,
         method: str = "jackknife+",
         *,
+        per_class: bool = False,
         cv: Any = None,
         confounds: Any = None,
     ) -> np.ndarray:
@@ -191,6 +194,11 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             that were not tuned on them: the coverage is at least 1 - α for "full" and
             "jackknife-minmax", 1 - 2α for "jackknife+", and 1 - 2α - √(2/n) for "cv+". If `fit` was
             given groups, whole groups are left out and counted.
+        per_class : bool, default=False
+            Whether the coverage holds for the rows of each class (Mondrian sets): a candidate is
+            compared with the training rows of its own class only. Otherwise it holds for all rows
+            together, and a rare class can be missing from nearly all sets of its own rows. A class
+            with fewer than confidence/(1 - confidence) rows (nine at 0.9) is then in every set.
         cv : int, splitter or iterable of splits, default=None
             The folds of "cv+", which leave out every row once; by default those of the estimator's
             `cv`, else ten random folds.
@@ -219,9 +227,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         >>> print(f"{sets[range(75), y[1::2]].mean():.2f}, {sets.sum(axis=1).mean():.2f} classes")
         0.97, 1.01 classes
         """
-        record = record_of(self, "predict_set")
+        record = record_of_unseen(self, "predict_set")
         X, _, C = self._new_rows(X, "predict_set", confounds)
-        return class_sets(record, X, C, confidence, method, cv)
+        return class_sets(record, X, C, confidence, method, cv, per_class)
 
     def _probabilities(self, X: Any, method: str, confounds: Any = None) -> Array:
         decision = self._predicted(X, method, confounds)

@@ -22,7 +22,7 @@ from .committee import KernelCommittee
 from .parameters import used
 from .record import record_of
 from .ridge import KernelRidge
-from .tuned_pipeline import TunedPipeline
+from .tuned_pipeline import TunedPipeline, warn_of_targets
 
 
 def final_step(estimator: Any) -> Any:
@@ -44,7 +44,7 @@ def chosen_steps(estimator: Any) -> dict[str, Any]:
 
 def with_first_steps(estimator: Any) -> Any:
     """An unfitted copy without a choice of steps: the first candidate's."""
-    return estimator.plain() if chooses_steps(estimator) else clone(estimator)
+    return estimator.plain() if isinstance(estimator, TunedPipeline) else clone(estimator)
 
 
 def is_model(estimator: Any) -> bool:
@@ -191,4 +191,5 @@ __all__ = [
     "takes_groups",
     "trained_columns",
     "uncalibrated",
+    "warn_of_targets",
 ]

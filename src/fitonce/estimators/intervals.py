@@ -20,9 +20,9 @@ from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
 from ..core.sum_of_smoothers import Sum
 from ..uncertainty.intervals import conformal_sets, hull, jackknife_minmax, jackknife_plus
-from ..uncertainty.left_out import LeftOut, influence, left_out
+from ..uncertainty.left_out import LeftOut, influence, left_out, mass_of
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
-from ..uncertainty.sets import FullSets, LeftOutSets
+from ..uncertainty.sets import FullSets, LeftOutSets, mass_of_classes
 from .record import FitRecord
 from .setup import default_folds, folds_of
 
@@ -65,11 +65,16 @@ def full_path(record: FitRecord) -> Path:
     return record.path
 
 
+def counted_of(record: FitRecord) -> np.ndarray:
+    """What order statistics count (n,): the group of each row, or the row itself."""
+    training = record.training
+    counted = np.arange(training.n_samples) if training.groups is None else training.groups
+    return counted[training.active]
+
+
 def left_out_of(record: FitRecord, method: str, cv: Any) -> LeftOut:
     """The models without each row, group or fold."""
-    training, sets = record.training, None
-    counted = np.arange(training.n_samples) if training.groups is None else training.groups
-    counted = counted[training.active]
+    training, counted, sets = record.training, counted_of(record), None
     if method == "cv+":
         sets = _folds(record, cv)
     elif cv is not None:
@@ -178,17 +183,27 @@ def _full_intervals(
 
 
 def class_sets(
-    record: FitRecord, X: Any, C: Array | None, confidence: float, method: str, cv: Any
+    record: FitRecord,
+    X: Any,
+    C: Array | None,
+    confidence: float,
+    method: str,
+    cv: Any,
+    per_class: bool,
 ) -> np.ndarray:
     """See `KernelClassifier.predict_set`."""
     check_asked(confidence, method)
-    codes, readout = record.tuner.data.codes, record.readout
+    codes, readout, counted = record.tuner.data.codes, record.readout, counted_of(record)
     assert codes is not None
+    if per_class:
+        mass = mass_of_classes(codes, counted, readout.n_classes)
+    else:
+        mass = np.tile(mass_of(counted)[:, None], readout.n_classes)
     if method == "full":
-        full = FullSets(record.problem, full_path(record), readout, codes)
+        full = FullSets(record.problem, full_path(record), readout, codes, mass > 0)
         answer = partial(full.members, confidence)
     else:
-        left = LeftOutSets(left_out_of(record, method, cv), readout, codes)
+        left = LeftOutSets(left_out_of(record, method, cv), readout, codes, mass)
         answer = partial(left.members, confidence, method == "jackknife-minmax")
     return np.concatenate(new_row_blocks(record, X, C, method == "full", answer))
 

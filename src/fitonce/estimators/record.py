@@ -31,6 +31,18 @@ def record_of(model: Any, what: str) -> FitRecord:
     return replace(kept_of(model, what).whole(), alpha=model.alpha_, penalty=model.penalty_)
 
 
+def record_of_unseen(model: Any, what: str) -> FitRecord:
+    """The record of a model whose left-out rows no step of its pipeline has seen with targets."""
+    if model._step_with_targets_ is not None:
+        raise ValueError(
+            f"{what}() compares new rows with training rows that were left out of the model, but "
+            f"the step {model._step_with_targets_!r} before it has used their targets: they fit "
+            "too well, and fewer new rows would be covered than promised. Choose columns without "
+            "y, or on other rows."
+        )
+    return record_of(model, what)
+
+
 def kept_of(model: Any, what: str) -> FitRecord:
     """The record as it was kept."""
     record: FitRecord | None = model._kept

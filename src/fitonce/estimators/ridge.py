@@ -23,7 +23,7 @@ from .callbacks import with_callbacks
 from .confounding import check_no_confounds
 from .intervals import intervals, process_of, spread_of
 from .parameters import store_parameters
-from .record import kept_of, record_of
+from .record import kept_of, record_of, record_of_unseen
 from .setup import Labels
 
 
@@ -423,6 +423,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         >>> print(f"{inside.mean():.2f}")
         0.80
         """
-        record = record_of(self, "predict_interval")
+        record = record_of_unseen(self, "predict_interval")
         X, _, C = self._new_rows(X, "predict_interval", confounds)
         return intervals(record, X, C, confidence, method, cv, union)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
+
+from ..core.numerical_warnings import depth_inside_package
+from .classifier import KernelClassifier
+from .record import kept_of
+from .setup import default_folds
+
+FOLDS = 5  # of the whole pipeline: 5 and 10 give the same log-loss on noise (test_tuned_pipeline)
 
 
 class TunedPipeline(Pipeline):
@@ -21,7 +31,9 @@ class TunedPipeline(Pipeline):
 
     As in every pipeline, the steps are fitted on all training rows before rows are left out of the
     model. So candidates should not use y: if features are selected with y, the score is too
-    optimistic.
+    optimistic. Probabilities are not: if a step uses y (SelectKBest, TargetEncoder), they are
+    calibrated on held-out decisions of the whole pipeline, from five refits with all its choices,
+    and sets and intervals of the model are refused.
 
     Parameters
     ----------
@@ -108,10 +120,30 @@ class TunedPipeline(Pipeline):
             if best is None or scores[-1] > max(scores[:-1]):
                 best = trial
         assert best is not None
-        self.steps = best.steps  # only now, so that a fit that fails keeps the old model
         scores_ = np.array(scores)
-        self.chosen_, self.candidate_scores_ = dict(candidates[int(scores_.argmax())]), scores_
+        chosen = dict(candidates[int(scores_.argmax())])
+        self._calibrate_whole(best, self.plain(chosen), X, y, params)
+        self.steps = best.steps  # only now, so that a fit that fails keeps the old model
+        self.chosen_, self.candidate_scores_ = chosen, scores_
         return self
+
+    def _calibrate_whole(
+        self, fitted: Pipeline, unfitted: Pipeline, X: Any, y: Any, params: dict[str, Any]
+    ) -> None:
+        """Calibrate the model after a step that has used y with decisions of refitted pipelines."""
+        name, model = step_with_targets(fitted), fitted[-1]
+        if name is None:
+            return
+        model._step_with_targets_ = name
+        warn_of_targets(self)
+        if getattr(model, "calibration", None) is None:
+            return
+        folds = default_folds(kept_of(model, "calibration").training, FOLDS, classifier=True)
+        unfitted[-1].set_params(calibration=None)
+        options = {"cv": folds, "method": "decision_function", "params": params}
+        decision = cross_val_predict(unfitted, X, y, **options)
+        absent = decision <= np.finfo(decision.dtype).min  # of classes that a fold has not seen
+        model._calibrate(np.where(absent, -np.inf, decision))
 
     @available_if(lambda self: hasattr(self.steps[-1][1], "transform"))
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -136,6 +168,44 @@ class TunedPipeline(Pipeline):
                 'tunes the parameters that are "tune" or lists, by the same score.'
             )
         return given
+
+
+def step_with_targets(pipeline: Pipeline) -> str | None:
+    """The name of the first step before the model that uses y, or has a part that does; None
+    without one. A step of one's own whose `fit` has y=None is taken not to use it.
+    """
+    for name, step in pipeline.steps[:-1]:
+        parts = [step, *(step.get_params().values() if hasattr(step, "get_params") else ())]
+        if any(_uses_targets(part) for part in parts if isinstance(part, BaseEstimator)):
+            return str(name)
+    return None
+
+
+def warn_of_targets(estimator: Any) -> None:
+    """Warn if probabilities are calibrated on rows whose targets an earlier step has used."""
+    if not isinstance(estimator, Pipeline) or step_with_targets(estimator) is None:
+        return
+    model = estimator[-1]
+    ours = type(model).__module__.startswith(f"{__package__}.")
+    calibrated = hasattr(model, "predict_proba") and getattr(model, "calibration", "") is not None
+    whole = isinstance(estimator, TunedPipeline) and isinstance(model, KernelClassifier)
+    if whole or not (ours and calibrated):
+        return
+    warnings.warn(
+        f"the step {step_with_targets(estimator)!r} uses y, and the probabilities of the model "
+        "after it are calibrated on rows whose targets it has used: they are too sure. "
+        "fitonce.TunedPipeline(steps) with a single model calibrates on held-out rows of the whole "
+        "pipeline.",
+        UserWarning,
+        stacklevel=depth_inside_package(),
+    )
+
+
+def _uses_targets(step: BaseEstimator) -> bool:
+    """Whether y is needed by declaration, has no default, or is scored (SelectKBest)."""
+    y = signature(step.fit).parameters.get("y") if hasattr(step, "fit") else None
+    needed = step.__sklearn_tags__().target_tags.required or hasattr(step, "score_func")
+    return bool(needed or (y is not None and y.default is y.empty))
 
 
 def _held_out(model: Any) -> float:

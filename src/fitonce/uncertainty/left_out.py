@@ -97,7 +97,7 @@ def left_out(
 
     `counted` (n,) are the groups that order statistics count, one index for each row.
     """
-    mass, owner = _mass(counted), np.arange(problem.n_samples)
+    mass, owner = mass_of(counted), np.arange(problem.n_samples)
     _check_closed(problem, sets)
     if sets is None:
         each = path.leave_one_out().map(lambda A: A[0, ...])
@@ -124,7 +124,7 @@ def _check_closed(problem: Problem, sets: Sequence[np.ndarray] | None) -> None:
         )
 
 
-def _mass(counted: np.ndarray) -> np.ndarray:
+def mass_of(counted: np.ndarray) -> np.ndarray:
     """1/((K + 1) N_k) for each row of group k, which has N_k rows."""
     _, group, sizes = np.unique(counted, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / ((len(sizes) + 1.0) * sizes[group]))

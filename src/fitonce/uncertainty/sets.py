@@ -12,7 +12,10 @@ n + 1 rows:
 
     1 + #{i: E_i(y) ≥ E(x, y)} > α (n + 1),
 
-which covers at least 1 - α. None of them needs a refit.
+which covers at least 1 - α. Sets *for each class* count, in all of these, only the rows of y's own
+class (Mondrian conformal prediction, Vovk, Gammerman and Shafer 2005, section 4.5): rows of a class
+are exchangeable with a new row of it, so every guarantee holds for each class. None of them needs a
+refit.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from ..core.smoothing import Lines, Smoothing, deleted_lines, scatter_with
 from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem
 from .intervals import needed
-from .left_out import LeftOut
+from .left_out import LeftOut, mass_of
 from .order import ROUNDING
 
 
@@ -46,11 +49,23 @@ def own_oddity(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return np.asarray(np.take_along_axis(every, codes[..., None], axis=-1)[..., 0])
 
 
-class LeftOutSets:
-    """Sets from the models without each row, fold or group."""
+def mass_of_classes(codes: np.ndarray, counted: np.ndarray, n_classes: int) -> np.ndarray:
+    """The mass (n, c) of every row where its own class is the candidate, zero elsewhere."""
+    mass = np.zeros((len(codes), n_classes))
+    for code in range(n_classes):
+        mass[codes == code, code] = mass_of(counted[codes == code])
+    return mass
 
-    def __init__(self, left: LeftOut, readout: Readout, codes: np.ndarray) -> None:
-        self.left, self.readout = left, readout
+
+class LeftOutSets:
+    """Sets from the models without each row, fold or group; `mass` (n, c) is what every row counts
+    for each candidate, nothing where it is not compared with that.
+    """
+
+    def __init__(
+        self, left: LeftOut, readout: Readout, codes: np.ndarray, mass: np.ndarray
+    ) -> None:
+        self.left, self.readout, self.mass = left, readout, mass
         self.rules = left.rules(readout)
         own = left.problem.unscale(left.problem.projected.Y - left.held_out.residual)
         rules = None if self.rules is None else self.rules.take(left.owner)
@@ -63,20 +78,31 @@ class LeftOutSets:
         """Membership (m, c) of every class at new rows with predicted targets f (m, t)."""
         values = namespace(f).permute_dims(self.left.values(smoothing, f), (1, 0, 2))
         outputs = to_numpy(self.readout.read(values, self.rules))
-        every = np.moveaxis(oddities(outputs), 0, 1)  # (m, k, c)
-        every = every.min(axis=1, keepdims=True) if minmax else every[:, self.left.owner]
+        every = np.moveaxis(oddities(outputs), 0, 1)[:, self.left.owner]  # (m, n, c)
+        if minmax:
+            every = np.where(self.mass > 0, every, np.inf).min(axis=1, keepdims=True)
         accuracy = self.left.problem.smoother.accuracy(self.left.mu)
         room = accuracy * max(np.abs(self.own).max(), np.abs(every).max())
         below = self.own[None, :, None] < every - room
-        mass = np.einsum("mnc,n->mc", below, self.left.mass)
+        mass = np.einsum("mnc,nc->mc", below, self.mass)
         return np.asarray(mass < confidence - ROUNDING)
 
 
 class FullSets:
-    """Sets from the fits of n + 1 rows, for the function norm."""
+    """Sets from the fits of n + 1 rows, for the function norm; `compared` (n, c) are the rows that
+    each candidate is compared with.
+    """
 
-    def __init__(self, problem: Problem, path: Path, readout: Readout, codes: np.ndarray) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        path: Path,
+        readout: Readout,
+        codes: np.ndarray,
+        compared: np.ndarray,
+    ) -> None:
         self.problem, self.readout, self.codes = problem, readout, codes
+        self.compared = compared
         self.one_minus_h = path.one_minus_h[0, :]
         self.accuracy = problem.smoother.accuracy(float(path.mus[0]))
         self.fitted = problem.smoother.fitted(problem.projected, path)
@@ -94,8 +120,9 @@ class FullSets:
             joined = to_numpy(self._joined(smoothing, lines, delta, code))
             others = own_oddity(joined, np.broadcast_to(self.codes, joined.shape[:2]))
             room = self.accuracy * max(np.abs(others).max(), np.abs(own).max())
-            count = np.sum(others >= own[:, code : code + 1] - room, axis=1)
-            members.append(count >= needed(confidence, len(self.codes)))
+            compared = self.compared[:, code]
+            count = np.sum((others >= own[:, code : code + 1] - room) & compared, axis=1)
+            members.append(count >= needed(confidence, int(compared.sum())))
         return np.column_stack(members)
 
     def _joined(self, smoothing: Smoothing, lines: Lines, delta: Array, code: int) -> Array:
