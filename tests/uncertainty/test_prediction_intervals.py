@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from fitonce import KernelRidge
+from fitonce import ClippedScaler, KernelRidge
 from problems import numbered_rows, row_weights
 from reference import assert_close
 
@@ -104,6 +106,80 @@ def test_intervals_equal_refits(setting, weighted):
     for method, interval in expected.items():
         got = model.predict_interval(X_new, 0.8, method, cv=cv if method == "cv+" else None)
         assert_close(got, interval, 1e-7 if setting == "tiny alpha" else 1e-8)
+
+
+@pytest.mark.parametrize("setting", ["rbf", "no bias", "linear"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", ["jackknife+", "jackknife-minmax"])
+def test_scaled_intervals_equal_refits(method, weighted, setting):
+    """Errors in units of the deviation that the process without the row has there."""
+    X, y, X_new = problem()
+    weights = row_weights(len(X)) if weighted else np.ones(len(X))
+    model, n = ridge(setting, X), len(X)
+    alone = [[i] for i in range(n)]
+    centre, radius = centres_and_radii(model, X, y, X_new, alone, weights)
+    own, new = np.empty(n), np.empty((len(X_new), n))
+    for i, other in enumerate(models_without(model, X, y, weights, alone)):
+        kept = {"return_std": True, "noise": True}
+        own[i] = other.predict(X[[i]], **kept)[1].item()
+        new[:, i] = other.predict(X_new, **kept)[1]
+    if method == "jackknife+":
+        expected = order_statistics(centre, radius / own * new, alike(n), 0.8)
+    else:
+        zero = np.zeros((1, n))
+        q = order_statistics(zero, radius / own, alike(n), 0.8)[0, 1]
+        ends = (centre - q * new).min(axis=1), (centre + q * new).max(axis=1)
+        expected = np.column_stack(ends)
+    got = model.fit(X, y, weights).predict_interval(X_new, 0.8, method, scaled=True)
+    assert_close(got, expected, 1e-8)
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler, ClippedScaler])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_deviations_and_scaled_intervals_grow_far_from_the_training_rows(kernel, scaler):
+    """Not with clipped columns and the linear kernel: the farthest row is one at their edge."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=80)
+    model = make_pipeline(scaler(), KernelRidge(0.1, gamma=0.5, kernel=kernel)).fit(X, y)
+    rows = model[0].transform([[0.0, 0.0], [100.0, 0.0]])
+    near, far = model[-1].predict(rows, return_std=True, noise=True)[1]
+    width, scaled = (
+        np.diff(model[-1].predict_interval(rows, scaled=way))[:, 0] for way in (False, True)
+    )
+    if (kernel, scaler) == ("linear", ClippedScaler):
+        assert far < 1.1 * near and scaled[1] < 1.2 * scaled[0]
+        return
+    assert far > 2.0 * near and scaled[1] > 2.0 * scaled[0]
+    assert kernel == "linear" or width[1] < 1.5 * width[0]  # as the documentation says
+
+
+def test_scaled_intervals_cover_what_they_promise():
+    rng, hits = np.random.default_rng(0), []
+    for _ in range(20):
+        X = rng.uniform(-3, 3, size=(240, 1))
+        y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=240)
+        model = KernelRidge(0.1, gamma=0.5).fit(X[:40], y[:40])
+        band = model.predict_interval(X[40:], 0.9, scaled=True)
+        hits.append(np.mean((band[:, 0] <= y[40:]) & (y[40:] <= band[:, 1])))
+    assert 0.87 < np.mean(hits) < 0.94
+
+
+@pytest.mark.parametrize(
+    ("settings", "groups", "method"),
+    [
+        ({"penalty": "dual"}, None, "jackknife+"),
+        ({"landmarks": 5}, None, "jackknife+"),
+        ({}, np.arange(22) // 2, "jackknife+"),
+        ({}, None, "cv+"),
+        ({}, None, "full"),
+    ],
+)
+def test_intervals_that_cannot_be_scaled_are_refused(settings, groups, method):
+    X, y, X_new = problem()
+    model = KernelRidge(**FIXED, **settings).fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="scaled=True needs"):
+        model.predict_interval(X_new, method=method, scaled=True)
 
 
 @pytest.mark.parametrize("penalty", ["function", "dual"])

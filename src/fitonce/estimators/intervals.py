@@ -144,9 +144,12 @@ def intervals(
     method: str,
     cv: Any,
     union: bool,
+    scaled: bool,
 ) -> Any:
     """See `KernelRidge.predict_interval`."""
     check_asked(confidence, method)
+    if scaled:
+        _check_scaled(record, method)
     if union and method != "full":
         raise ValueError(f'union is only for method="full", got method={method!r}.')
     if method == "full":
@@ -158,8 +161,20 @@ def intervals(
         return record.readout.shaped(result)
     left = left_out_of(record, method, cv)
     band = jackknife_minmax if method == "jackknife-minmax" else jackknife_plus
-    blocks = new_row_blocks(record, X, C, False, partial(band, left, confidence))
+    blocks = new_row_blocks(record, X, C, scaled, partial(band, left, confidence, scaled))
     return record.readout.shaped(namespace(blocks[0]).concat(blocks, axis=0))
+
+
+def _check_scaled(record: FitRecord, method: str) -> None:
+    """Refuse to scale intervals where models without single rows have no known deviation."""
+    check_process(record, "scaled=True")
+    grouped = record.training.groups is not None
+    if grouped or method not in ("jackknife+", "jackknife-minmax"):
+        given = "groups" if grouped else f"method={method!r}"
+        raise ValueError(
+            "scaled=True needs the models without single rows, those of jackknife+ and "
+            f"jackknife-minmax, got {given}: use scaled=False."
+        )
 
 
 def _full_intervals(

@@ -376,6 +376,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         *,
         cv: Any = None,
         union: bool = False,
+        scaled: bool = False,
         confounds: Any = None,
     ) -> Any:
         """Prediction intervals for new rows, without an extra calibration set.
@@ -398,6 +399,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         union : bool, default=False
             For "full", whose set of values can have gaps: whether to return a list with the
             intervals (k, 2) of each row instead of one interval around them.
+        scaled : bool, default=False
+            Whether the width of the interval follows the deviation of the Gaussian process at the
+            row (see `predict`), so that it grows away from the training rows; the guarantee stays.
+            For "jackknife+" and "jackknife-minmax" without groups, landmarks or confounds, and
+            ``penalty="function"``.
         confounds : table or array, default=None
             The confounds of these rows, if the model was fitted with confounds.
 
@@ -425,4 +431,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         """
         record = record_of_unseen(self, "predict_interval")
         X, _, C = self._new_rows(X, "predict_interval", confounds)
-        return intervals(record, X, C, confidence, method, cv, union)
+        if scaled:
+            check_no_confounds(self, "scaled=True")
+        return intervals(record, X, C, confidence, method, cv, union, scaled)

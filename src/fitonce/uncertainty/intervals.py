@@ -12,6 +12,14 @@ interval,
 
 covers at least 1 - α. All f₋ᵢ(x) need one product: f(x) - h_i(x) ρ_i.
 
+Both compare |y - f₋ᵢ(x)| of the new row with R_i. *Scaled* intervals compare multiples of the
+standard deviation of a new observation in the Gaussian process without row i, σ√μ s₋ᵢ(x),
+
+    s₋ᵢ(x)² = 1 + τ(x) + h_i(x)²/(1 - h_ii),        s₋ᵢ(x_i)² = 1 + h_ii/(w_i (1 - h_ii)),
+
+so that R_i s₋ᵢ(x)/s₋ᵢ(x_i) takes the place of R_i. The guarantees do not depend on what is compared
+and stay the same, and the intervals grow away from the training rows.
+
 In full conformal prediction, a new row x joins the fit with the target z = f(x) + δ. The deleted
 residuals of all n + 1 rows are linear in δ (see `core.smoothing`), that of x itself is δ, and z
 belongs to the set if
@@ -35,22 +43,41 @@ from .left_out import LeftOut
 from .order import ROUNDING, lower, upper
 
 
-def jackknife_plus(left: LeftOut, confidence: float, smoothing: Smoothing, f: Array) -> Array:
+def _scores(left: LeftOut, scaled: bool, smoothing: Smoothing) -> tuple[Array, Array]:
+    """R_i (1, n, t) and what multiplies them at new rows (m, n, 1), which is one; if `scaled`,
+    R_i/s₋ᵢ(x_i) and s₋ᵢ(x).
+    """
+    xp, radius = namespace(left.residual), namespace(left.residual).abs(left.residual)[None, :, :]
+    if not scaled or smoothing.excess is None:
+        return radius, xp.ones_like(radius[:, :1, :1])
+    o = left.path.one_minus_h[0, :]
+    own = xp.sqrt(1.0 + (1.0 - o) / (left.problem.row_weights[:, 0] * o))
+    new = xp.sqrt(1.0 + smoothing.excess[:, None] + smoothing.to_targets**2 / o)
+    return radius / own[None, :, None], new[:, :, None]
+
+
+def jackknife_plus(
+    left: LeftOut, confidence: float, scaled: bool, smoothing: Smoothing, f: Array
+) -> Array:
     """Intervals (m, 2, t) at new rows with the values f (m, t). Memory: m·n·t numbers."""
     xp = namespace(f)
     centre = left.own(left.values(smoothing, f))
-    radius = xp.abs(left.residual)[None, :, :]
+    score, unit = _scores(left, scaled, smoothing)
+    radius = score * unit
     below = lower(centre - radius, left.mass, confidence)
     above = upper(centre + radius, left.mass, confidence)
     return xp.stack([below, above], axis=1)
 
 
-def jackknife_minmax(left: LeftOut, confidence: float, smoothing: Smoothing, f: Array) -> Array:
+def jackknife_minmax(
+    left: LeftOut, confidence: float, scaled: bool, smoothing: Smoothing, f: Array
+) -> Array:
     """Intervals (m, 2, t), wider than those of `jackknife_plus`."""
     xp = namespace(f)
     centre = left.values(smoothing, f)
-    radius = upper(xp.abs(left.residual)[None, :, :], left.mass, confidence)
-    below, above = xp.min(centre, axis=1) - radius, xp.max(centre, axis=1) + radius
+    score, unit = _scores(left, scaled, smoothing)
+    radius = upper(score, left.mass, confidence)[:, None, :] * unit
+    below, above = xp.min(centre - radius, axis=1), xp.max(centre + radius, axis=1)
     return xp.stack([below, above], axis=1)
 
 
