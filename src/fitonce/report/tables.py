@@ -51,12 +51,12 @@ def first_table(subject: Subject, others: ModelComparison | None) -> dict[str, A
 
 
 def class_sets(subject: Subject) -> dict[str, Any] | None:
-    """Prediction sets that contain the right class for 90 % of the held-out rows: the number of
-    rows with sets of each size. None if there are no decisions, or too few rows.
+    """Prediction sets that contain the right class for 90 % of the held-out rows of each class: the
+    number of rows with sets of each size. None if there are no decisions, or too few rows.
 
-    A class belongs to the set of a row if its margin is not lower than the margin that the own
-    class exceeds in 90 % of the rows. All margins come from models that were not trained on the
-    row.
+    A class belongs to the set of a row if its margin is not lower than the margin that 90 % of its
+    own rows exceed; always, if it has too few rows for that. All margins come from models that were
+    not trained on the row.
     """
     if not subject.classification or subject.committee:
         return None
@@ -69,13 +69,17 @@ def class_sets(subject: Subject) -> dict[str, Any] | None:
     n, classes = len(rows), len(subject.class_names)
     of_class = [margins(decisions[rows], np.full(n, code)) for code in range(classes)]
     own = margins(decisions[rows], subject.codes[rows])
-    lowest = -float(upper(-own[None, :], np.full(n, 1.0 / (n + 1)), SET_SHARE)[0])
-    if not np.isfinite(lowest):
+    mine = [own[subject.codes[rows] == code] for code in range(classes)]
+    mass = [np.full(len(one), 1.0 / (len(one) + 1)) for one in mine]
+    found = [upper(-m[None, :], w, SET_SHARE)[0] for m, w in zip(mine, mass, strict=True)]
+    lowest = -np.array(found)
+    if not np.any(np.isfinite(lowest)):
         return None
-    sizes = np.sum(np.stack(of_class) >= lowest, axis=0)
+    sizes = np.sum(np.stack(of_class) >= lowest[:, None], axis=0)
     counts = [(size, int(np.sum(sizes == size))) for size in range(classes + 1)]
-    found = [(_set_name(size), count, f"{count / n:.0%}") for size, count in counts if count]
-    return {"sizes": found, "held": float(np.mean(own >= lowest)), "n": n}
+    named = [(_set_name(size), count, f"{count / n:.0%}") for size, count in counts if count]
+    held = float(np.mean(own >= lowest[subject.codes[rows]]))
+    return {"sizes": named, "held": held, "n": n}
 
 
 def _set_name(size: int) -> str:
