@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -126,33 +125,31 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         A = sp.csr_matrix((weights / totals[block], (block, rows)), shape)
         labels = training.y[rows[np.unique(block, return_index=True)[1]]]
         plain = clone(self.estimator).set_params(kernel="precomputed", calibration=None)
-        models = []
+        best = None
         for kernel in candidates(self.estimator, setup):
             K = A @ (kernel(training.X, training.X) @ A.T)
             fitted = clone(plain).fit(0.5 * (K + K.T), labels, sample_weight=totals)
-            models.append((fitted.best_score_, kernel, fitted))
-        _, self.kernel_, self.estimator_ = max(models, key=itemgetter(0))
+            if best is None or fitted.best_score_ > best:
+                best, self.kernel_, self.estimator_ = fitted.best_score_, kernel, fitted
         validate_data(self, X, skip_check_array=True)  # sets the number and names of the features
         self.X_fit_, self.averages_, self.classes_ = training.X, A, np.unique(labels)
-        self._log_priors, self._scatter = np.zeros(()), 1.0
-        if isinstance(self.estimator_, KernelFisherDiscriminant):
-            self._log_priors = by_output(np.log(self.estimator_.priors_))
-            total, c = totals.sum(), len(self.classes_)
-            self._scatter = (total * len(totals) / len(rows) - c) / (total - c)
+        total, c = totals.sum(), len(self.classes_)
+        discriminant = isinstance(self.estimator, KernelFisherDiscriminant)
+        freedom = total * len(totals) / len(rows) - c  # of averages; of rows it is total - c
+        self._scatter = freedom / (total - c) if discriminant else 1.0
         return self
 
     def _blocks(self, y: np.ndarray) -> np.ndarray:
         """The block of each row (n,): each class divided evenly at random."""
-        random, block = check_random_state(self.random_state), np.full(len(y), -1)
-        for label in np.unique(y):
+        random, block, classes = check_random_state(self.random_state), np.full(len(y), -1), set(y)
+        for label in sorted(classes):
             rows = random.permutation(np.flatnonzero(y == label))
             count = max(1, len(rows) // self.n_average)
             block[rows] = block.max() + 1 + np.arange(len(rows)) % count
-        if block.max() < len(np.unique(y)):
+        if block.max() < len(classes):
             raise ValueError(
-                f"n_average={self.n_average} gives {block.max() + 1} averages of "
-                f"{len(np.unique(y))} classes: there must be more averages than classes. Use a "
-                "smaller n_average."
+                f"n_average={self.n_average} gives {block.max() + 1} averages of {len(classes)} "
+                "classes: there must be more averages than classes. Use a smaller n_average."
             )
         return block
 
@@ -161,8 +158,9 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         cross = self.kernel_(X, self.X_fit_) @ self.averages_.T
-        decision = self.estimator_.decision_function(cross)
-        return np.asarray(self._log_priors + self._scatter * (decision - self._log_priors))
+        priors = getattr(self.estimator_, "priors_", np.ones(len(self.classes_)))
+        log_priors, decision = by_output(np.log(priors)), self.estimator_.decision_function(cross)
+        return np.asarray(log_priors + self._scatter * (decision - log_priors))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each single row."""

@@ -69,7 +69,7 @@ def counted_of(record: FitRecord) -> np.ndarray:
     """What order statistics count (n,): the group of each row, or the row itself."""
     training = record.training
     counted = np.arange(training.n_samples) if training.groups is None else training.groups
-    return counted[training.active]
+    return np.asarray(counted[training.active])
 
 
 def left_out_of(record: FitRecord, method: str, cv: Any) -> LeftOut:
