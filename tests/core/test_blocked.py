@@ -1,4 +1,4 @@
-"""Factorisations in products, beside NumPy's own; blocks so small that every branch is taken."""
+"""Factorisations in products, beside NumPy's own; each of their two ways."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def _torch() -> Any:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked, "WIDTH", 16)
-    monkeypatch.setattr(blocked, "STRIP", 40)
-    monkeypatch.setattr(blocked, "LEAF", 24)
+    monkeypatch.setattr(blocked, "BATCHED_UP_TO", 16)
 
 
 def definite(k: int, m: int, smallest: float = 1.0) -> np.ndarray:

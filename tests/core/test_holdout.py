@@ -305,7 +305,7 @@ def test_folds_are_the_same_however_many_share_a_pass(name, monkeypatch):
     smoother, targets = model.make(case, 1.0)
     mus, parts = case.mus(), deletions(case.n)
     together = smoother.held_out_folds(targets, mus, parts)
-    monkeypatch.setattr("fitonce.core.fold_moments.FOLD_ELEMENTS", 1)
+    monkeypatch.setattr("fitonce.core.moments.FOLD_ELEMENTS", 1)
     alone = smoother.held_out_folds(targets, mus, parts)
     np.testing.assert_allclose(alone, together, rtol=1e-12, atol=1e-12)
 

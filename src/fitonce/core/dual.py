@@ -88,15 +88,15 @@ class DualNorm(KernelSmoother):
 
     def path(self, targets: Targets, mus: np.ndarray) -> Path:
         operators = self.operators(mus)
-        residual, dual = operators.residual(targets.Y), operators.dual(targets.Y)
-        one_minus_h, b, d = operators.diagonals()
-        return Path(np.asarray(mus, dtype=float), residual, one_minus_h, dual, b, d)
+        fits = operators.complement(targets.Y), operators.complement.diagonal
+        of_dual = operators.dual(targets.Y), operators.force.diagonal, operators.curvature.diagonal
+        return Path(np.asarray(mus, dtype=float), *fits, *of_dual)
 
     def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
         operators = self.operators(np.asarray([mu]))
-        residual, dual = operators.residual(targets.Y), operators.dual(targets.Y)
+        residual, dual = operators.complement(targets.Y), operators.dual(targets.Y)
         if force is not None:
-            residual = residual + operators.transposed_dual(force)
+            residual = residual + operators.force(force)
             dual = dual - operators.curvature(force)
         return Fitted(targets.Y, residual[0, ...], dual[0, ...])
 
@@ -104,7 +104,7 @@ class DualNorm(KernelSmoother):
         return fitted.dual
 
     def residual_scatter(self, targets: Targets, mus: np.ndarray) -> Array:
-        return targets.Y.T @ self.operators(mus).residual(targets.Y)
+        return targets.Y.T @ self.operators(mus).complement(targets.Y)
 
     def residual_map(self, mu: float) -> ResidualMap:
         unit = eye_like(self.n_samples, self.Q0)
@@ -121,9 +121,11 @@ class DualNorm(KernelSmoother):
         return delete_each(path.residual, path.one_minus_h[:, :, None]).residual
 
     def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
-        one_minus_H, B, D = self.operators(np.asarray([mu])).blocks(rows)
-        solve_D = spd_solver(D)
-        return PairSystem(spd_solver(one_minus_H + B @ solve_D(B.T)), B, solve_D)
+        operators = self.operators(np.asarray([mu]))
+        B, solve_D = operators.force.block(rows), spd_solver(operators.curvature.block(rows))
+        return PairSystem(
+            spd_solver(operators.complement.block(rows) + B @ solve_D(B.T)), B, solve_D
+        )
 
     def smoothing(self, P: Array, mu: float) -> Smoothing:
         """B Pᵀ and -D Pᵀ are the fit of no targets to the forces Pᵀ."""
@@ -172,74 +174,59 @@ class DualNormWithBias(DualNorm):
 
 
 @dataclass(frozen=True)
-class DualOperators:
-    """I - H, B and D of the dual norm at m values of mu, as functions of K plus terms of rank u.
-
-    T, F, R are the values on the spectrum (r, m) of μ/(σ²+μ), σ/(σ²+μ), 1/(σ²+μ); E and W
-    (m, n, u) as in the module's docstring; E_S and W_S are E S⁻¹ and W S⁻¹.
+class Corrected:
+    """φ(K) minus terms of low rank, for m values of mu: φ(σ) in the columns of phi (r, m), its
+    values outside the spectrum (m,), and the terms left (m, n, u) times right (m, n, u)ᵀ.
     """
 
     spectrum: Spectrum
-    mus: Array
-    T: Array
-    F: Array
-    R: Array
-    E: Array
-    W: Array
-    E_S: Array
-    W_S: Array
+    phi: Array
+    at_zero: Array
+    left: Array
+    right: Array
+
+    def __call__(self, Y: Array) -> Array:
+        """Applied to Y (n, t): (m, n, t)."""
+        of_terms = self.left @ (transposed(self.right) @ Y)
+        return self.spectrum.apply(self.phi, self.at_zero, Y) - of_terms
+
+    @property
+    def diagonal(self) -> Array:
+        """(m, n)"""
+        of_terms = namespace(self.left).sum(self.left * self.right, axis=2)
+        return self.spectrum.diagonal_of(self.phi, self.at_zero).T - of_terms
+
+    def block(self, rows: np.ndarray) -> Array:
+        """The square block at some rows, for the first mu."""
+        left, right = take(self.left[0, ...], rows), take(self.right[0, ...], rows)
+        return next(self.spectrum.blocks(self.phi, self.at_zero, rows)) - left @ right.T
+
+
+@dataclass(frozen=True)
+class DualOperators:
+    """I - H, B, Bᵀ and D of the dual norm at some mu, in the names of the module's docstring."""
+
+    complement: Corrected
+    force: Corrected
+    dual: Corrected
+    curvature: Corrected
 
     @classmethod
     def at(cls, spectrum: Spectrum, Q0: Array, mus: Array, ridge: float = 0.0) -> DualOperators:
-        xp = namespace(mus)
+        """For all mu (m,); `ridge` times mu is added to S."""
+        ones, zeros = namespace(mus).ones_like(mus), namespace(mus).zeros_like(mus)
         sigma = spectrum.eigenvalues[:, None]
-        q = sigma**2 + mus
-        T, F, R = mus / q, sigma / q, 1.0 / q
-        E = spectrum.apply(T, xp.ones_like(mus), Q0)
-        W = spectrum.apply(F, xp.zeros_like(mus), Q0)
+        R = 1.0 / (sigma**2 + mus)
+        T, F = mus * R, sigma * R
+        E, W = spectrum.apply(T, ones, Q0), spectrum.apply(F, zeros, Q0)
         S = Q0.T @ E + (ridge * mus)[:, None, None] * eye_like(Q0.shape[1], Q0)
         E_S, W_S = (E, W) if Q0.shape[1] == 0 else (_right_divide(E, S), _right_divide(W, S))
-        return cls(spectrum, mus, T, F, R, E, W, E_S, W_S)
-
-    def residual(self, Y: Array) -> Array:
-        """(I - H) Y."""
-        ones = namespace(Y).ones_like(self.mus)
-        return self.spectrum.apply(self.T, ones, Y) - self.E_S @ (transposed(self.E) @ Y)
-
-    def dual(self, Y: Array) -> Array:
-        """BᵀY."""
-        zeros = namespace(Y).zeros_like(self.mus)
-        return self.spectrum.apply(self.F, zeros, Y) - self.W_S @ (transposed(self.E) @ Y)
-
-    def transposed_dual(self, Y: Array) -> Array:
-        """B Y."""
-        zeros = namespace(Y).zeros_like(self.mus)
-        return self.spectrum.apply(self.F, zeros, Y) - self.E_S @ (transposed(self.W) @ Y)
-
-    def curvature(self, Y: Array) -> Array:
-        """D Y."""
-        return self.spectrum.apply(self.R, 1.0 / self.mus, Y) + self.W_S @ (transposed(self.W) @ Y)
-
-    def diagonals(self) -> tuple[Array, Array, Array]:
-        """diag(I - H), diag(B), diag(D), each (m, n)."""
-        xp = namespace(self.mus)
-        ones, zeros = xp.ones_like(self.mus), xp.zeros_like(self.mus)
-        phi = xp.concat([self.T, self.F, self.R], axis=1)
-        at_zero = xp.concat([ones, zeros, 1.0 / self.mus], axis=0)
-        diagonals = self.spectrum.diagonal_of(phi, at_zero).T
-        m = self.mus.shape[0]
-        one_minus_h = diagonals[:m, :] - xp.sum(self.E_S * self.E, axis=2)
-        b = diagonals[m : 2 * m, :] - xp.sum(self.E_S * self.W, axis=2)
-        d = diagonals[2 * m :, :] + xp.sum(self.W_S * self.W, axis=2)
-        return one_minus_h, b, d
-
-    def blocks(self, rows: np.ndarray) -> tuple[Array, Array, Array]:
-        """(I - H), B, D at the given rows, for the single mu of this object."""
-        mu = float(self.mus[0])
-        E, W, E_S, W_S = (take(A[0, :, :], rows) for A in (self.E, self.W, self.E_S, self.W_S))
-        phi = namespace(E).concat([self.T, self.F, self.R], axis=1)
-        of_T, of_F, of_R = self.spectrum.blocks(phi, (1.0, 0.0, 1.0 / mu), rows)
-        return of_T - E_S @ E.T, of_F - E_S @ W.T, of_R + W_S @ W.T
+        return cls(
+            Corrected(spectrum, T, ones, E_S, E),
+            Corrected(spectrum, F, zeros, E_S, W),
+            Corrected(spectrum, F, zeros, W_S, E),
+            Corrected(spectrum, R, 1.0 / mus, -W_S, W),
+        )
 
 
 def _right_divide(A: Array, S: Array) -> Array:

@@ -41,7 +41,6 @@ from .arrays import (
     to_numpy,
     zeros_like_shape,
 )
-from .fold_moments import FOLD_ELEMENTS, FeatureMap, FoldModels, FoldMoments
 from .holdout import (
     Deletion,
     Fitted,
@@ -53,7 +52,7 @@ from .holdout import (
     Solver,
     Targets,
 )
-from .moments import MomentFit, Moments
+from .moments import FOLD_ELEMENTS, FeatureMap, FoldModels, FoldMoments, MomentFit, Moments
 from .rows import Rows
 from .smoothing import Smoothing
 from .spectrum import (
@@ -83,7 +82,6 @@ class Dropping(Protocol):
     def directions(self, landmarks: np.ndarray) -> Array: ...
     def within(self, rows: np.ndarray) -> np.ndarray: ...
     def irreplaceable(self) -> np.ndarray: ...
-    def constraint(self, deleted: np.ndarray) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class FeatureNorm(Smoother):
         """The first pass: moments of all rows with scaled targets Y (n, t), which come back
         projected. Those of `deletions` are kept for `held_out_folds`, which spares it a pass.
         """
-        large = _large(deletions, features.size, dropping)
+        large = {} if dropping is not None else _large(deletions, features.size)
         moments = FoldMoments.of(data, features, row_scale, Y, large)
         solved = MomentFit.of(moments.total, free_bias)
         ones = namespace(Y).ones_like(Y[:, :1]) if row_scale is None else row_scale
@@ -332,13 +330,14 @@ class FeatureNorm(Smoother):
         fold; folds with few rows use a small system at each mu.
 
         Disjoint deletions share a pass; overlapping ones, as in repeated cross-validation, take
-        one each.
+        one each. Folds with which landmarks leave are systems of their rows.
         """
-        large = _large(deletions, self.features.size, self.dropping)
+        if self.dropping is not None:
+            return super().held_out_folds(targets, mus, deletions)
+        large = _large(deletions, self.features.size)
         small = {i: fold for i, fold in enumerate(deletions) if i not in large}
-        constraint = None if self.dropping is None else self.dropping.constraint
         of_rows = self.data, self.features, self.row_scale, self.free_bias
-        models = FoldModels(*of_rows, self._moments_of(targets), self.moments, constraint)
+        models = FoldModels(*of_rows, self._moments_of(targets), self.moments)
         values = models.held_out(targets.Y, mus, large)
         if small:
             values |= self._by_systems(targets, mus, small)
@@ -377,10 +376,10 @@ class FeatureNorm(Smoother):
 # ---- what happens to a block of rows; plain functions, so that they travel to other processes ----
 
 
-def _large(deletions: Sequence[Deletion], p: int, dropping: Dropping | None) -> dict[int, Deletion]:
+def _large(deletions: Sequence[Deletion], p: int) -> dict[int, Deletion]:
     """The folds that are better trained anew than taken out by a system of their rows."""
-    few = 0 if dropping is not None else SMALL_FOLD * p
-    return {i: fold for i, fold in enumerate(deletions) if not 0 < len(fold[0]) <= few}
+    folds = enumerate(deletions)
+    return {i: fold for i, fold in folds if not 0 < len(fold[0]) <= SMALL_FOLD * p}
 
 
 def _unchanged(B: Array) -> Array:

@@ -49,8 +49,3 @@ class DroppedLandmarks:
             shares = to_numpy(namespace(self.N).sum(self.U**2, axis=1))
             own = own & (shares.astype(float) > 1.0 - REPLACEABLE)
         return np.flatnonzero(own)
-
-    def constraint(self, deleted: np.ndarray) -> Array:
-        """N of the directions that leave with some deleted rows."""
-        landmarks = self.within(deleted)
-        return self.directions(landmarks).T @ take(self.N, landmarks)
