@@ -17,6 +17,7 @@ from fitonce import (
     KernelRidge,
     KernelSum,
     LeastSquaresSVC,
+    column_importance,
     compare,
     kernel_shares,
 )
@@ -89,6 +90,23 @@ def test_differences_have_their_intervals_and_colors() -> None:
     assert colors == [COLORS[0].lower() if found else QUIET for found in clear]
     assert tick_labels(display) == ["good - bad", r"good - \$worse", r"bad - \$worse"]
     assert "accuracy" in display.ax_.get_xlabel()
+
+
+def test_the_importance_of_columns_is_ordered_and_colored_by_corrected_p_values() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 4))
+    y = X[:, 2] + 0.4 * X[:, 0] + rng.standard_normal(60)
+    found = column_importance(KernelRidge(kernel="linear", alpha=1.0).fit(X, y), X, y)
+    display = BarDisplay.from_importance(found, n_shown=3)
+    order = np.argsort(-found.loss)[:3]
+    np.testing.assert_array_equal(lengths(display), found.loss[order])
+    assert tick_labels(display) == [found.names[column] for column in order]
+    ends = [segment[:, 0] for segment in display.ax_.collections[0].get_segments()]
+    np.testing.assert_array_equal(ends, np.column_stack([found.low, found.high])[order])
+    colors = [matplotlib.colors.to_hex(bar.get_facecolor()) for bar in display.ax_.patches]
+    assert colors == [COLORS[0].lower() if p <= 0.05 else QUIET for p in found.pvalues[order]]
+    assert colors[0] != colors[1] and found.low[order[1]] > 0  # its own interval holds no zero
+    assert "R²" in display.ax_.get_xlabel()
 
 
 def test_an_interval_that_holds_zero_is_grey() -> None:

@@ -1,5 +1,5 @@
 """Named values as bars: weights and activation patterns, members of a committee, shares of kernels,
-differences between models.
+importance of columns, differences between models.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..assessment import KernelShares, ModelComparison
+from ..assessment import ColumnImportance, KernelShares, ModelComparison
 from ..assessment.render import p_value, score_name
 from ..core.arrays import to_numpy
 from ..estimators.fitted import is_binary, is_regressor, model_of, model_or_committee, n_axes
@@ -33,7 +33,10 @@ class BarDisplay(Display):
     measures : tuple of two str, default=("", "")
         Names of the measures, for the legend.
     intervals : array of shape (n_bars, 2), default=None
-        Ends of an interval on every bar. Bars whose interval holds zero are grey.
+        Ends of an interval on every bar.
+    clear : array of bool of shape (n_bars,), default=None
+        Which bars have a color; the others are grey. By default those whose interval does not hold
+        zero, and all without intervals.
     dots : array of shape (n_bars, n_dots), default=None
         Single values behind each bar.
     notes : sequence of str, default=None
@@ -56,6 +59,7 @@ class BarDisplay(Display):
         beside: Any = None,
         measures: tuple[str, str] = ("", ""),
         intervals: Any = None,
+        clear: Any = None,
         dots: Any = None,
         notes: Sequence[str] | None = None,
         name: str = "",
@@ -67,7 +71,11 @@ class BarDisplay(Display):
                 f"{len(names)} and {len(values)}."
             )
         self.names, self.values, self.beside = names, np.asarray(values, dtype=float), beside
-        self.measures, self.intervals, self.dots, self.notes = measures, intervals, dots, notes
+        self.measures, self.dots, self.notes = measures, dots, notes
+        self.intervals = None if intervals is None else np.asarray(intervals, dtype=float)
+        if clear is None and self.intervals is not None:
+            clear = (self.intervals[:, 0] > 0) | (self.intervals[:, 1] < 0)
+        self.clear = np.ones(len(names), dtype=bool) if clear is None else clear
         self.name, self.n_shown = name, min(n_shown, len(names))
         self._size = (6.6, 1.3 + (0.28 if beside is None else 0.42) * self.n_shown)
 
@@ -174,6 +182,38 @@ class BarDisplay(Display):
         ).plot(ax=ax)
 
     @classmethod
+    def from_importance(cls, found: ColumnImportance, *, n_shown: int = 20, ax: Any = None) -> Self:
+        """Plot the result of `fitonce.assessment.column_importance`: what held-out prediction loses
+        without each column, the most important first, with intervals. Columns with a loss after the
+        correction for all columns have a color.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> import numpy as np
+        >>> from fitonce import KernelRidge
+        >>> from fitonce.assessment import column_importance
+        >>> from fitonce.plotting import BarDisplay
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(80, 3))
+        >>> y = X[:, 2] + 0.5 * rng.normal(size=80)
+        >>> found = column_importance(KernelRidge(kernel="linear", alpha=1.0).fit(X, y), X, y)
+        >>> BarDisplay.from_importance(found).names[0]
+        'x2'
+        """
+        order = np.argsort(-found.loss, kind="stable")
+        loss = "loss of R²" if found.score_name == "r2" else "rise of the log-loss"
+        return cls(
+            names=[found.names[column] for column in order],
+            values=found.loss[order],
+            intervals=np.stack([found.low, found.high], axis=1)[order],
+            clear=found.pvalues[order] <= 1.0 - found.level,
+            notes=[f"p = {p_value(p)}" for p in found.pvalues[order]],
+            name=f"{loss} without the column, with {100 * found.level:g} % interval",
+            n_shown=n_shown,
+        ).plot(ax=ax)
+
+    @classmethod
     def from_comparison(cls, result: ModelComparison, *, ax: Any = None) -> Self:
         """Plot the result of `fitonce.compare`: the difference of every two models.
 
@@ -208,17 +248,14 @@ class BarDisplay(Display):
         shown, places = slice(self.n_shown), np.arange(self.n_shown)
         height = 0.7 if self.beside is None else 0.36
         above = places if self.beside is None else places - 0.5 * height
-        colors = [COLORS[0]] * self.n_shown
-        if self.intervals is not None:
-            low, high = np.asarray(self.intervals)[shown].T
-            colors = [COLORS[0] if clear else QUIET for clear in (low > 0) | (high < 0)]
+        colors = [COLORS[0] if clear else QUIET for clear in self.clear[shown]]
         ax.barh(above, self.values[shown], 0.9 * height, color=colors, label=self.measures[0])
         if self.beside is not None:
             given = places + 0.5 * height, self.beside[shown], 0.9 * height
             ax.barh(*given, color=PALE, label=self.measures[1])
             legend(ax, 2)
         if self.intervals is not None:
-            ax.hlines(above, low, high, color=STRONG, linewidth=1.6)
+            ax.hlines(above, *self.intervals[shown].T, color=STRONG, linewidth=1.6)
         if self.dots is not None:
             spread = height * np.linspace(-0.3, 0.3, self.dots.shape[1])
             dots = self.dots[shown], above[:, None] + spread
@@ -228,6 +265,7 @@ class BarDisplay(Display):
             ax.annotate(note, (1.01, place), va="center", fontsize="small", **at)
         ax.set_yticks(places, [literal(name, 48) for name in self.names[shown]])
         ax.set(ylim=(self.n_shown - 0.5, -0.5), xlabel=self.name)
+        ax.locator_params(axis="x", nbins=7)
         if self.n_shown < len(self.names):
             ax.set_ylabel(f"{self.n_shown} of {len(self.names)}")
 
