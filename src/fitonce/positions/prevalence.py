@@ -95,7 +95,7 @@ class PrevalenceTest:
     @property
     def pvalue_max(self) -> np.ndarray:
         corrected = np.maximum(self.pvalue.size * self.pvalue, self.pvalue_global_max)
-        return np.minimum(corrected, 1.0)
+        return np.asarray(np.minimum(corrected, 1.0))
 
     @property
     def prevalence(self) -> np.ndarray:
