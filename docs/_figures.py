@@ -660,6 +660,16 @@ def tuned_shortfall() -> str:
     return f"{100 * max(lost):.1f}"
 
 
+def hard(what: str, name: str) -> str:
+    """A share of `coverage_hard`, in percent."""
+    return f"{100 * result('coverage_hard')[what][name]['mean']:.0f} %"
+
+
+def hard_loss(name: str) -> str:
+    """A log-loss of `coverage_hard`."""
+    return f"{result('coverage_hard')['selection'][name]['mean']:.2f}"
+
+
 def rejected(design: str) -> str:
     """How often noise is rejected where labels move over fixed folds, over the numbers of rows."""
     rates = [100 * rate["free"] for rate in result("permutation_level")[design].values()]
@@ -728,6 +738,20 @@ FIGURES: dict[str, Callable[[], str]] = {
     "coverage_draws": lambda: str(result("coverage")["draws"]),
     "coverage_rows": lambda: str(result("coverage")["n"]),
     "tuned_shortfall": tuned_shortfall,
+    "covered_few": lambda: hard("few", "20 jackknife+"),
+    "covered_few_minmax": lambda: hard("few", "20 jackknife-minmax"),
+    "covered_density_40": lambda: hard("density", "40 loo_log_density 95"),
+    "covered_density_100": lambda: hard("density", "100 loo_log_density 95"),
+    "covered_likelihood_40": lambda: hard("density", "40 marginal_likelihood 95"),
+    "covered_likelihood_100": lambda: hard("density", "100 marginal_likelihood 95"),
+    "covered_rare": lambda: hard("rare", "False rare"),
+    "covered_rare_all": lambda: hard("rare", "False all"),
+    "covered_rare_per_class": lambda: hard("rare", "True rare"),
+    "size_rare": lambda: f"{result('coverage_hard')['rare']['False size']['mean']:.2f}",
+    "size_rare_per_class": lambda: f"{result('coverage_hard')['rare']['True size']['mean']:.2f}",
+    "selected_loss": lambda: hard_loss("Pipeline log-loss"),
+    "selected_loss_whole": lambda: hard_loss("TunedPipeline log-loss"),
+    "selected_sets": lambda: hard("selection", "Pipeline sets"),
     "fit_over_eigh": lambda: f"{result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}",
     "one_alpha_over_eigh": lambda: f"{result('fit_vs_eigh')['one_alpha']:.2f}",
     "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",

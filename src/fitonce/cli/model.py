@@ -227,7 +227,8 @@ def about_new_rows(estimator: Any, X: pl.DataFrame) -> list[str]:
             where = listed([numbers.columns[place] for place in np.flatnonzero(far.any(axis=0))])
             notes.append(
                 f"far outside the training rows: {int(far.any(axis=1).sum()):,} of "
-                f"{counted(X.height)}, more than {FAR} standard deviations from the mean in {where}"
+                f"{counted(X.height)}, more than {FAR} standard deviations from the mean in "
+                f"{where}; they are predicted like rows at the edge of the training rows"
             )
     return notes
 

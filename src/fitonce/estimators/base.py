@@ -27,7 +27,7 @@ from .accuracy_warnings import (
     warn_of_greedy_landmarks,
     warn_of_weighted_landmarks,
 )
-from .callbacks import CallbackSupportMixin, CallbackTasks
+from .callbacks import CallbackSupportMixin, CallbackTasks, with_callbacks
 from .confounding import new_confounds
 from .intervals import influences
 from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
@@ -56,8 +56,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         made: Self = super().__new__(cls)
         return made
 
-    # ---- defined by the subclasses -------------------------------------------------------------
-
     def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
         """How y of the active rows is read; raises errors if it is invalid."""
         raise NotImplementedError
@@ -72,27 +70,54 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """Set the held-out outputs, and what follows from them."""
         raise NotImplementedError
 
-    # ---- fit -----------------------------------------------------------------------------------
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        confounds: Any = None,
+    ) -> Self:
+        """Fit the model and tune its parameters by the `criterion` of held-out predictions.
 
-    def _fit(self, X: Any, y: Any, *given: Any) -> None:
-        """Validate, tune and solve on a copy, whose attributes are copied back at the end. `given`
-        are the weights, groups and confounds of the rows.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With
+            `landmarks`, also a Dask collection, or the rows of a file or of blocks
+            (`fitonce.rows.open_rows`), which contain their targets.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels of any type; for KernelRidge, targets. Targets of 64 or more columns, or with an
+            alpha for each, are processed in blocks of columns and not copied: an ``np.memmap`` is
+            read as needed.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 equals a repeated row; rows with zero weight are not used for training.
+        groups : array-like of shape (n_samples,), default=None
+            Groups for ``cv``; with ``cv=None``, whole groups are left out together.
+        confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
+            Variables to adjust for, such as age and site; see `confounding`. Strings, booleans and
+            categories of a data frame are categorical.
 
-        A fit that fails, or is interrupted, leaves this object unchanged.
+        Returns
+        -------
+        self
         """
         tasks = CallbackTasks(self, X, y)
-        fresh = object.__new__(type(self))
+        fresh = object.__new__(type(self))  # a fit that fails leaves this object unchanged
         fresh.__dict__ = self._as_given()
-        fresh._fit_here(tasks, X, y, *given)
+        fresh._fit_here(tasks, X, y, sample_weight, groups, confounds)
         self.__dict__ = self._as_given() | vars(fresh)
         tasks.end()
+        return self
 
     def _as_given(self) -> dict[str, Any]:
         """All attributes except those of an earlier fit, whose names end with an underscore."""
         return {name: v for name, v in vars(self).items() if not name.endswith("_")}
 
     def _fit_here(self, tasks: CallbackTasks, X: Any, y: Any, *given: Any) -> None:
-        setup = setup_of(self, X, y, *given, by_target=self._by_target(y, *given))
+        """Validate, tune and solve, given the weights, groups and confounds of the rows."""
+        setup = setup_of(self, X, y, *given, by_target=self._by_target(y))
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         tuner = setup.tuner(folds)
         runner = TrialRunner(tuner, self.n_jobs, tasks.task)
@@ -109,7 +134,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         with tasks.task("solve"):
             self._solve_winner(best.trial, best.path)
 
-    def _by_target(self, y: Any, *given: Any) -> bool:
+    def _by_target(self, y: Any) -> bool:
         """Whether targets are processed in blocks."""
         return False
 
@@ -173,8 +198,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._set_model(problem.solution(fitted, mu), record.readout, evidence)
         self._set_held_out(record.held_out(path))
 
-    # ---- predict -------------------------------------------------------------------------------
-
     def _set_solution(self, solution: Solution, readout: Readout) -> None:
         """Set the public attributes dual_coef_, intercept_ and coef_; without a second axis if
         there is only one output.
@@ -233,8 +256,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _check_stored(self) -> None:
         """Refuse to predict if the coefficients were not kept; here they always are."""
-
-    # ---- further methods -----------------------------------------------------------------------
 
     def at(self, alpha: float) -> Any:
         """The fitted model at another regularization value, from the same decomposition.

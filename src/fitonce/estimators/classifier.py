@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -15,7 +15,6 @@ from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
-from .callbacks import with_callbacks
 from .intervals import class_sets
 from .parameters import used
 from .probability import Calibration, by_output, fit_calibration
@@ -45,40 +44,6 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"confounds": True}
     floor_: float = 0.0  # for models without calibration
     default_temperature: ClassVar[float | None] = None  # without calibration, if it makes sense
-
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        confounds: Any = None,
-    ) -> Self:
-        """Fit the model and tune its parameters by the `criterion` of held-out predictions.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With
-            `landmarks`, also a Dask collection, or the rows of a file or of blocks
-            (`fitonce.rows.open_rows`), which contain their targets.
-        y : array-like of shape (n_samples,)
-            Labels of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 equals a repeated row; rows with zero weight are not used for training.
-        groups : array-like of shape (n_samples,), default=None
-            Groups for ``cv``; with ``cv=None``, whole groups are left out together.
-        confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
-            Variables to adjust for, such as age and site; see `confounding`. Strings, booleans and
-            categories of a data frame are categorical.
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X, y, sample_weight, groups, confounds)
-        return self
 
     def _classes(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The classes and the class indices of the rows; raises errors if y has no valid labels."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -19,7 +19,6 @@ from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
 from .by_target import check_stored, solve_by_target, works_by_target
-from .callbacks import with_callbacks
 from .confounding import check_no_confounds
 from .intervals import intervals, process_of, spread_of
 from .parameters import store_parameters
@@ -211,41 +210,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     ) -> None:
         store_parameters(self, locals())
 
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        confounds: Any = None,
-    ) -> Self:
-        """Fit the model and tune its parameters by the `criterion` of held-out predictions.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With
-            `landmarks`, also a Dask collection, or the rows of a file or of blocks
-            (`fitonce.rows.open_rows`), which contain their targets.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets. With 64 or more columns, or with an alpha for each, they are processed in
-            blocks of columns and not copied: an ``np.memmap`` is read as needed.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 equals a repeated row; rows with zero weight are not used for training.
-        groups : array-like of shape (n_samples,), default=None
-            Groups for ``cv``; with ``cv=None``, whole groups are left out together.
-        confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
-            Variables to adjust for, such as age and site; see `confounding`. Strings, booleans and
-            categories of a data frame are categorical.
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X, y, sample_weight, groups, confounds)
-        return self
-
     def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
         readout = Numbers(1 if y.ndim == 1 else y.shape[1], single=y.ndim == 1)
         return Labels(readout, None, None, weights)
@@ -253,7 +217,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     def _set_held_out(self, held_out: Array) -> None:
         self.held_out_prediction_ = held_out
 
-    def _by_target(self, y: Any, *given: Any) -> bool:
+    def _by_target(self, y: Any) -> bool:
         return works_by_target(self, y)
 
     def _check_stored(self) -> None:
@@ -415,8 +379,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Notes
         -----
         Exact: equal to n refits (k for "cv+"). With the decomposition of the fit, it takes O(n²)
-        for each new row. If parameters were tuned on the same rows, the guarantee is approximate;
-        see the guide on uncertainty for measured coverage.
+        for each new row. If parameters were tuned on the same rows, the guarantee is approximate:
+        nominal 90 % intervals of models tuned on 20 rows covered 86 % ("jackknife-minmax" 91 %);
+        see the guide on uncertainty.
 
         Examples
         --------
