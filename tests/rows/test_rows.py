@@ -413,6 +413,7 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
         lambda self, block: seen.append(block.shape[0]) or original(self, block),
     )
     monkeypatch.setattr(rows, "HOST_ELEMENTS", 100 * M)
+    monkeypatch.setattr(rows, "LEAST_ROWS", 1)
     fitted(ESTIMATORS[0][0], open_rows([X]), LABELS)
     assert max(seen) <= 100
 

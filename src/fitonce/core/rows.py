@@ -17,7 +17,9 @@ import scipy.sparse as sp
 from .arrays import Array, is_numpy, namespace, take, to_numpy
 
 LARGEST = 1e150  # of a value: beyond, the squares that kernels and losses are made of overflow
-HOST_ELEMENTS, DEVICE_ELEMENTS = 1 << 21, 1 << 27  # features at a time: 16 MiB, 1 GiB on a device
+# features at a time: on the host 4 MiB, which a cache holds, with rows enough for products at full
+# speed (benchmarks/landmark_rows.py); 1 GiB on a device
+HOST_ELEMENTS, LEAST_ROWS, DEVICE_ELEMENTS = 1 << 19, 256, 1 << 27
 
 
 class Rows(ABC):
@@ -115,4 +117,4 @@ def rows_at(X: Any, rows: np.ndarray) -> Any:
 
 def block_rows(n_features: int, host: bool = True) -> int:
     """Rows of a block whose features have so many columns."""
-    return max(64, (HOST_ELEMENTS if host else DEVICE_ELEMENTS) // max(n_features, 1))
+    return max(LEAST_ROWS, (HOST_ELEMENTS if host else DEVICE_ELEMENTS) // max(n_features, 1))

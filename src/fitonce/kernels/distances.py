@@ -177,16 +177,15 @@ def _squared_of_sparse(A: Any, B: Any) -> np.ndarray:
 def _squared(X: Array, Y: Array) -> Array:
     """‖x‖² + ‖y‖² - 2x·y, in place, since memory limits the number of rows on a device."""
     xp = namespace(X)
-    D = X @ Y.T
-    D *= -2.0
-    D += _sizes(X)[:, None]
-    D += _sizes(Y)[None, :]
+    D, of_X, of_Y = X @ Y.T, _sizes(X), _sizes(Y)
     for rows in row_blocks(D.shape[0], _at_once(D)):
+        squared = -2.0 * D[rows, :]
+        squared += of_X[rows, None]
+        squared += of_Y[None, :]
+        D[rows, :] = xp.clip(squared, 0.0, None)
         if X is Y:  # the distance of a row from itself is zero
             own = D[rows, rows]
             D[rows, rows] = own - xp.linalg.diagonal(own) * eye_like(own.shape[0], own)
-        squared = D[rows, :]
-        D[rows, :] = xp.where(squared < 0, xp.zeros_like(squared), squared)
     return D
 
 

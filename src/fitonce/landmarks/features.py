@@ -38,14 +38,14 @@ class LandmarkMap:
     """Features of rows.
 
     k(X, landmarks) M, beside a constant feature where `constant`, less the row `centre`.
+    M is the identity where it is None.
     """
 
     kernel: Kernel
     landmarks: Array
-    M: Array
+    M: Array | None
     centre: Array
     constant: bool = False
-    whitened: bool = True
     offset: float = 0.0  # taken off the kernel, which a free bias makes good
     left_out: float = 0.0  # eigenvalues below were taken for rounding; 0 where none was
 
@@ -55,16 +55,17 @@ class LandmarkMap:
         return int(self.centre.shape[0])
 
     def __call__(self, X: Array) -> Array:
-        Z = self.kernel.with_points(self.landmarks, self.offset > 0)(X) @ self.M
+        Z = self.kernel.with_points(self.landmarks, self.offset > 0)(X)
+        Z = Z if self.M is None else Z @ self.M
         if self.constant:
-            xp = namespace(Z)
-            Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
-        return Z - self.centre
+            Z = _with_ones(Z)
+        Z -= self.centre
+        return Z
 
     def rotated(self, W: Array, mean: Array) -> LandmarkMap:
         """The map of rows to (features - mean) W, in one product."""
         A, centre = self.coordinates @ W, self._image(mean, W)
-        return replace(self, M=A, centre=centre, constant=False, whitened=False)
+        return replace(self, M=A, centre=centre, constant=False)
 
     def model(self, w: Array, mean_Y: Array, mean_Z: Array) -> tuple[Array, Array, Array | None]:
         """α = N w on the landmarks, the bias ȳ - z̄·w, and weights of x for the linear kernel, from
@@ -85,15 +86,16 @@ class LandmarkMap:
     @property
     def coordinates(self) -> Array:
         """N (m, p) with α = N w; a penalized bias has no share in α."""
-        return self._with_constant(self.M)
+        return eye_like(self.size, self.centre) if self.M is None else self._with_constant(self.M)
 
     @property
     def eigenvectors(self) -> Array | None:
-        """U (m, p) of the kernel of the landmarks, for the function norm.
+        """U (m, p) of the kernel of the landmarks, for the function norm, before a
+        rotation.
 
         M times the roots of the eigenvalues.
         """
-        if not self.whitened:
+        if self.M is None:
             return None
         xp = namespace(self.M)
         return self._with_constant(self.M / xp.sqrt(xp.sum(self.M**2, axis=0)))
@@ -119,20 +121,21 @@ def landmark_map(
             "these data. Scale the features "
             "(StandardScaler), or lower degree or gamma."
         )
-    M, left_out = _whitener(K + 0.0) if penalty == "function" else (eye_like(K.shape[0], K), 0.0)
-    Z = shifted @ M
-    if (
-        fit_intercept == "penalized" and penalty == "dual"
-    ):  # the kernel k + 1, whose bias is the sum of α
-        return LandmarkMap(kernel, landmarks, M, -xp.ones_like(Z[0, :]), whitened=False)
+    M, left_out = _whitener(K + 0.0) if penalty == "function" else (None, 0.0)
+    if fit_intercept == "penalized" and M is None:  # the kernel k + 1, whose bias is the sum of α
+        return LandmarkMap(kernel, landmarks, M, -xp.ones_like(K[0, :]))
     constant = fit_intercept == "penalized"
-    if constant:
-        Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
+    Z = shifted if M is None else shifted @ M
+    Z = _with_ones(Z) if constant else Z
     # a free bias makes any constant row harmless; near the mean, sums of squares lose no digits to
     # an offset
     centre = xp.mean(Z, axis=0) if fit_intercept is True else xp.zeros_like(Z[0, :])
-    whitened = penalty == "function"
-    return LandmarkMap(kernel, landmarks, M, centre, constant, whitened, offset, left_out)
+    return LandmarkMap(kernel, landmarks, M, centre, constant, offset, left_out)
+
+
+def _with_ones(Z: Array) -> Array:
+    """Features beside one that is always one."""
+    return namespace(Z).concat([Z, namespace(Z).ones_like(Z[:, :1])], axis=1)
 
 
 def _whitener(K: Array) -> tuple[Array, float]:

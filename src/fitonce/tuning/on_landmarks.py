@@ -38,7 +38,7 @@ def landmark_problem(
     assert data.landmarks is not None
     landmarks = data.landmarks
     features = landmark_map(kernel, landmarks.points, penalty, fit_intercept)
-    step = block_rows(int(features.M.shape[1]), host=on_host(data.X))
+    step = block_rows(features.size, host=on_host(data.X))
     rows = data.X.with_step(step) if is_rows(data.X) else ArrayRows(data.X, step)
     Y = asarray_like(data.targets, rows.like)
     scaled = Y if data.row_scale is None else data.row_scale * Y
