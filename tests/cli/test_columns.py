@@ -11,10 +11,12 @@ from helpers_cli import FAST, N, pl, run, says, table, write_sheets
 
 import fitonce
 from fitonce.cli import model as cli_model
-from fitonce.cli.columns import Remarks, as_number, design, option, quoted
+from fitonce.cli.columns import design
 from fitonce.cli.errors import UserError
 from fitonce.cli.model import MERGED, RARE, about_categories, most_levels, pipeline
 from fitonce.cli.table import Table, plainest, read_table
+from fitonce.cli.values import as_number
+from fitonce.cli.words import Remarks, option, quoted
 
 LABELS = ["yes", "no"] * (N // 2)
 

@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 from helpers_cli import pl, run, says, table, write_sheets
 
-from fitonce.cli.columns import Remarks, design, target_of
+from fitonce.cli.columns import design
 from fitonce.cli.errors import UserError
 from fitonce.cli.model import pipeline
-from fitonce.cli.table import check_size, read_table, unzipped
+from fitonce.cli.sheets import check_size
+from fitonce.cli.table import read_table, unzipped
+from fitonce.cli.targets import target_of
+from fitonce.cli.words import Remarks
 
 MUTATIONS = 60  # of every format; more by hand
 

@@ -8,20 +8,13 @@ import numpy as np
 import pytest
 from helpers_cli import FAST, N, pl, run, says, table
 
-from fitonce.cli.columns import (
-    CATEGORY,
-    NUMBER,
-    Remarks,
-    all_numbers,
-    design,
-    has_decimal_commas,
-    kind_of,
-    sentinel,
-    target_of,
-)
+from fitonce.cli.columns import design
 from fitonce.cli.errors import UserError
 from fitonce.cli.show import warnings_of
 from fitonce.cli.table import Table, read_table
+from fitonce.cli.targets import target_of
+from fitonce.cli.values import CATEGORY, NUMBER, all_numbers, has_decimal_commas, kind_of, sentinel
+from fitonce.cli.words import Remarks
 
 
 def taken_apart(target="y", **columns):

@@ -13,11 +13,13 @@ from helpers_cli import FAST, N, pl, read_metadata, run, says, table
 
 import fitonce
 import fitonce._public
-from fitonce.cli import columns as cli_columns
-from fitonce.cli.columns import ABSENT, Remarks, as_number, design, kind_of
+from fitonce.cli import values as cli_values
+from fitonce.cli.columns import design
 from fitonce.cli.errors import UserError
 from fitonce.cli.model import fit_all, pipeline
 from fitonce.cli.table import read_table
+from fitonce.cli.values import ABSENT, as_number, kind_of
+from fitonce.cli.words import Remarks
 
 
 def bad_files(folder):
@@ -312,7 +314,7 @@ def test_plain_numbers_are_read_as_the_long_way_reads_them(monkeypatch, values):
     series = pl.Series("x", values * 4)
     first, second = Remarks(), Remarks()
     quick = kind_of(series), as_number(series, first).to_list()
-    monkeypatch.setattr(cli_columns, "plain_numbers", lambda series: None)
+    monkeypatch.setattr(cli_values, "plain_numbers", lambda series: None)
     assert quick == (kind_of(series), as_number(series, second).to_list())
     assert first.lines == second.lines
 

@@ -1,9 +1,10 @@
 """The command line: from a table to an answer. Each command parses its options, calls the library
 once, and writes the result.
 
-`app` has the commands and their options. `run` goes through the steps: `table` reads and writes
-files, `columns` decides what each column is used for, `model` builds the estimator and fits it, and
-`show` prints. `errors` turns failures into sentences.
+`app` has the commands, `options` their options. `run` goes through the steps of a table, `saved`
+through those of a model file: `table` and `sheets` read files, `columns`, `values` and `targets`
+decide what each column is used for, `hints` warns of what makes scores worthless, `model` builds
+the estimator and fits it, `show` prints, `outputs` writes. `errors` turns failures into sentences.
 """
 
 from __future__ import annotations

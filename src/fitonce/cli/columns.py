@@ -8,67 +8,39 @@ dates and numbers) is decided once, and kept in the model file, so that later ro
 from __future__ import annotations
 
 import difflib
-import math
 import re
-import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ..estimators.confounding import DATE_TEXT
 from .errors import UserError, one_of
-from .table import LARGEST_WHOLE, Table
+from .hints import ROW, about_copies, about_order, about_units, copies_together
+from .table import Table
+from .targets import confound_of, confounds_of, target_of, weights_of
+from .values import (
+    ABSENT,
+    CATEGORY,
+    COMMA,
+    DATE,
+    DAYS,
+    EMPTY,
+    NESTED,
+    NUMBER,
+    PARTS,
+    Feature,
+    format_of,
+    has_decimal_commas,
+    kind_of,
+    labels,
+    sentinel,
+)
+from .words import Remarks, counted, listed, option
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 4
-CONTINUOUS_ABOVE = 20  # a target with more distinct numbers than this is a regression target
-MOST_CLASSES = 100  # without being asked for: more take many minutes
-ROW = "\ufdd0row"  # a column of row numbers; starts with a noncharacter, as no other name does
-ABSENT = "(missing)"  # the category of a missing value
-NUMBER, CATEGORY, DATE, NESTED, EMPTY, DAYS = (
-    "number",
-    "category",
-    "date",
-    "nested",
-    "empty",
-    "days",
-)
-WHEN = pl.col("when")
-PARTS = {  # of a date
-    "year": WHEN.dt.year(),
-    "month": WHEN.dt.month(),
-    "weekday": WHEN.dt.to_string("%A"),
-    DAYS: WHEN.dt.epoch("s") / 86_400,
-    "hour": WHEN.dt.hour() + WHEN.dt.minute() / 60,
-}
-DAY, CLOCK = r"^\s*([^ T]+)", r"[ T](\d{1,2}):(\d{2})"
-FORMS = [  # of dates; "%Y" would take two digits as well
-    form.format(mark)
-    for mark in "-/."
-    for form in (
-        "%d{0}%m{0}%y",
-        "%m{0}%d{0}%y",
-        "%d{0}%m{0}%Y",
-        "%m{0}%d{0}%Y",
-        "%Y{0}%m{0}%d",
-    )
-]
-SWAPPED = str.maketrans("dm", "md")
-MOSTLY_DATES = 0.9  # share of dates in a column of dates
-MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
-LARGEST = 1e100  # larger numbers cannot be squared and summed, and count as missing
-COMMA = ","  # the format of numbers with decimal commas
-SIGN, GAP = r"[%$€£¥]", r"'’ \u00a0\u202f"  # around numbers, and between their thousands
-NUMBER_TEXT = (
-    r"^[-+]?{sign}?\s?[-+]?(\d{{1,3}}([{gap}{group}]\d{{3}})+|\d+)?([{point}]\d*)?([eE][-+]?\d+)?"
-    r"\s?{sign}?$"
-)
-WITH_POINT = NUMBER_TEXT.format(sign=SIGN, gap=GAP, group=",", point=".")
-WITH_COMMA = NUMBER_TEXT.format(sign=SIGN, gap=GAP, group=".", point=",")
-THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
 TEXT_SHARE, TEXT_LEVELS = 0.5, 20  # a category column with more distinct values than both is text
 DENSE = 2.0  # whole numbers that increase by less than this on average are row numbers
 NEARLY_ALL = 0.9  # share of different values in a column of identifiers
@@ -77,110 +49,9 @@ ID_NAME = re.compile(
     re.IGNORECASE,
 )
 IDENTIFIER = "identifier"  # why columns that identify rows are left out
-FEWEST_UNITS, MOST_LEVELS = 5, 10  # of units; of classes that are told from units
-BY_CHANCE = 10  # times as many copies as by chance are no chance
-MANY_ROWS = 30  # from which an order is told from chance
-ALIKE = 0.8  # correlation of a target with that of the next row; 0 in shuffled rows
-SENTINELS: list[int] = [
-    sign * (10**digits - 1) for digits in range(2, 6) for sign in (-1, 1)
-]  # 99, 999, …
-COPY_ROWS = 10  # fewest rows in which a copy can be distinguished from chance
-SAME_ORDER = 0.999999  # rank correlation from which a number counts as the target transformed
-MOST_ALIKE = 3  # columns with a line each; the others are named together
-
-
-# ---- words ---------------------------------------------------------------------------------------
-
-
-class Remarks:
-    """Lines in the order in which they came up; columns with the same remark share a line."""
-
-    def __init__(self, lines: Iterable[str] = ()) -> None:
-        self._said: dict[str, list[tuple[str, str]]] = {line: [] for line in lines}
-
-    def add(self, line: str) -> None:
-        self._said.setdefault(line, [])
-
-    def about(self, name: str, text: str, kind: str | None = None) -> None:
-        """Add a remark about a column; texts of one kind stand together."""
-        self._said.setdefault(text if kind is None else kind, []).append((name, text))
-
-    @property
-    def lines(self) -> list[str]:
-        return [line for key, said in self._said.items() for line in _lines(key, said)]
-
-
-def _lines(key: str, said: list[tuple[str, str]]) -> list[str]:
-    """The remarks of one kind: in one line if they are equal, else the first ones."""
-    if not said:
-        return [key]
-    if len({text for _, text in said}) == 1:
-        return [f"{listed([name for name, _ in said])}: {said[0][1]}"]
-    lines = [f"{name!r}: {text}" for name, text in said[:MOST_ALIKE]]
-    others = [name for name, _ in said[MOST_ALIKE:]]
-    return [*lines, f"{listed(others)}: the same"] if others else lines
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """Names in quotes; only the first ones if there are many."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def counted(count: int, what: str = "row") -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
-def option(name: str, *values: str) -> str:
-    """An option that can be pasted into a shell, repeated for each value."""
-    return " ".join(f"--{name} {quoted(value)}" for value in values)
-
-
-def quoted(value: str) -> str:
-    """A word of a command line, in double quotes, which all shells understand, if that is
-    enough.
-    """
-    if re.fullmatch(r"[\w.,:/+@%=-]+", value):
-        return value
-    return shlex.quote(value) if re.search(r'["$`\\!]', value) else f'"{value}"'
-
-
-def examples(values: pl.Series) -> str:
-    """The first three distinct values."""
-    return ", ".join(repr(value) for value in values.unique(maintain_order=True).head(3))
 
 
 # ---- the table and its columns -------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A feature of a model, or a confound, and how its values are obtained from a column."""
-
-    name: str
-    kind: str  # NUMBER, CATEGORY or one of PARTS
-    source: str
-    format: str | None = None  # of dates in text; COMMA for numbers with decimal commas
-
-    @property
-    def is_category(self) -> bool:
-        return self.kind in (CATEGORY, "weekday")
-
-    def values(self, frame: pl.DataFrame, remarks: Remarks) -> pl.Series:
-        """Floats with null for missing values, or strings."""
-        column = frame[self.source]
-        if self.kind == NUMBER:
-            return as_number(column, remarks, self.format == COMMA)
-        if self.kind == CATEGORY:
-            return as_text(column).fill_null(ABSENT)
-        when = pl.DataFrame({"when": moments(column, self.format)})
-        part = when.select(PARTS[self.kind]).to_series().alias(self.name)
-        return part.fill_null(ABSENT) if self.is_category else part.cast(pl.Float64)
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """What a model file stores about it."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -296,9 +167,9 @@ def design(
             f"{table.name} has no usable column to predict {target!r} from. "
             + " ".join(f"{note}." for note in remarks.lines)
         )
-    adjusting = [_confound(frame[name], name in wishes["categorical"]) for name in confound]
+    adjusting = [confound_of(frame[name], name in wishes["categorical"]) for name in confound]
     hints = [*about_copies(target, y, task, X), *about_units(target, y, X)]
-    hints += _about_order(y, task, X, features)
+    hints += about_order(y, task, X, features)
     if group is None:
         groups, said = copies_together(X, y)
         hints += said
@@ -470,180 +341,6 @@ def _row_numbers(typed: pl.Series) -> bool:
     return bool((steps > 0).all()) and float(typed[-1] - typed[0]) <= DENSE * steps.len()
 
 
-# ---- numbers and categories ----------------------------------------------------------------------
-
-
-def kind_of(series: pl.Series) -> str:
-    """The type of a column, from its dtype or, for text, from its values."""
-    if series.null_count() == series.len():
-        return EMPTY
-    if series.dtype.is_temporal() and series.dtype != pl.Duration:
-        return DATE
-    if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object):
-        return NESTED
-    if series.dtype != pl.String or plain_numbers(series) is not None:
-        return NUMBER
-    values = series.drop_nulls()
-    if holds_dates(values):
-        return DATE
-    signs = values.str.extract(f"({SIGN})").n_unique(), values.str.contains(SIGN).all()
-    if signs[0] > 2 - signs[1]:  # of several currencies
-        return CATEGORY
-    gaps = min(_floats(values, comma).null_count() for comma in (False, True))
-    return NUMBER if gaps <= (1 - MOSTLY) * values.len() else CATEGORY
-
-
-def plain_numbers(series: pl.Series) -> pl.Series | None:
-    """Text as floats, None unless every value is a plain number.
-
-    A fast check that settles nearly all columns of a wide table.
-    """
-    values = series.cast(pl.Float64, strict=False)
-    return values if values.null_count() == series.null_count() else None
-
-
-def _floats(text: pl.Series, comma: bool) -> pl.Series:
-    """Text as floats, null if it is not a number; currencies, percent signs and the marks between
-    thousands are left out.
-    """
-    group, point = (".", COMMA) if comma else (COMMA, ".")
-    bare = text.str.replace_all(f"{SIGN}|[{GAP}{group}]", "").str.replace(point, ".", literal=True)
-    fits = text.str.contains(WITH_COMMA if comma else WITH_POINT).fill_null(False)
-    return bare.zip_with(fits, text).cast(pl.Float64, strict=False)
-
-
-def has_decimal_commas(series: pl.Series) -> bool:
-    """Whether commas in the numbers of a column stand before decimals, not between thousands."""
-    if series.dtype != pl.String or plain_numbers(series) is not None:
-        return False
-    numbers = series.filter(series.str.contains(f"{WITH_POINT}|{WITH_COMMA}"))
-    if numbers.str.contains(r",.*[.,]").any():
-        return False
-    if numbers.str.contains(r"\..*[.,]").any():
-        return True
-    commas = numbers.filter(numbers.str.contains(COMMA, literal=True))
-    if not commas.str.contains(THOUSANDS).all():
-        return True
-    if commas.len() and not numbers.str.contains(".", literal=True).any():
-        example = commas[0]
-        raise UserError(
-            f"{series.name!r} has values such as {example!r}, which could be "
-            f"{example.replace(',', '.')} or {example.replace(',', '')}: "
-            "write them with a decimal point or without commas, or leave out the column with "
-            f"{option('drop', series.name)}."
-        )
-    return False
-
-
-def as_number(series: pl.Series, remarks: Remarks, comma: bool = False) -> pl.Series:
-    """Floats, with null for values that are not usable numbers.
-
-    A remark is made if these are more than the usual codes of missing values.
-    """
-    if series.dtype == pl.Duration:
-        values = series.dt.total_microseconds().cast(pl.Float64) / 86_400e6  # days
-    else:
-        known = series.cast(pl.String) if series.dtype.is_temporal() else series
-        plain = plain_numbers(known)
-        values = _parsed(known, remarks, comma) if plain is None else plain
-    finite = values.is_finite()
-    infinite, huge = values.is_infinite(), finite & (values.abs() > LARGEST)
-    if infinite.any():
-        said = f"{counted(int(infinite.sum()), 'infinite value')}, treated as missing"
-        remarks.about(series.name, said, "infinite")
-    if huge.any():
-        many = f"{counted(int(huge.sum()), 'number')} beyond {LARGEST:g}"
-        remarks.about(series.name, f"{many}, too large to compute with, treated as missing", "huge")
-    usable = finite & ~huge
-    return values if usable.all() else values.set(~usable, None)
-
-
-def _parsed(text: pl.Series, remarks: Remarks, comma: bool) -> pl.Series:
-    """Text as floats, null for what is not a number."""
-    values = _floats(text, comma)
-    if comma:
-        remarks.about(text.name, "decimal commas")
-    elif values.null_count() < text.cast(pl.Float64, strict=False).null_count():
-        remarks.about(text.name, "numbers with currency or percent signs, or marked thousands")
-    others = text.filter(values.is_null() & text.is_not_null())
-    if others.len():
-        said = (
-            f"{counted(others.len(), 'non-numeric value')} ({examples(others)}), treated as missing"
-        )
-        remarks.about(text.name, said, "no number")
-    return values
-
-
-def sentinel(values: pl.Series) -> int | None:
-    """A repeated number such as -999 that lies far from all others, and may stand for missing."""
-    for code in SENTINELS if values.dtype.is_numeric() else ():
-        others = values.filter(values != code).to_numpy()
-        if len(others) and len(others) < values.drop_nulls().len() - 1:
-            low, high = float(others.min()), float(others.max())
-            if max(low - code, code - high) > high - low > 0:
-                return code
-    return None
-
-
-def all_numbers(series: pl.Series) -> np.ndarray | None:
-    """All values as floats, None if one of them is not a number; nothing is missing here."""
-    if series.dtype.is_numeric():
-        return series.cast(pl.Float64).to_numpy()
-    if series.dtype != pl.String or series.str.contains(r"(?i)^[-+]?nan$").any():
-        return None
-    values = plain_numbers(series)
-    if values is None and kind_of(series) == NUMBER:
-        values = _floats(series, has_decimal_commas(series))
-    return None if values is None or values.null_count() else values.to_numpy()
-
-
-def as_text(series: pl.Series) -> pl.Series:
-    return series.cast(pl.String).str.strip_chars()
-
-
-def labels(series: pl.Series) -> np.ndarray:
-    """Values as strings, whole numbers as they are."""
-    if series.dtype.is_integer():
-        return series.to_numpy()
-    return np.array(as_text(series).to_list(), dtype=np.str_)
-
-
-# ---- dates ---------------------------------------------------------------------------------------
-
-
-def holds_dates(text: pl.Series) -> bool:
-    """Whether nearly all of the given values look like dates."""
-    first = text.head(1000)
-    return sum(bool(DATE_TEXT.match(value)) for value in first) > MOSTLY_DATES * first.len()
-
-
-def format_of(series: pl.Series) -> tuple[str | None, bool]:
-    """The format of dates in text, None if they are not text; and whether day and month could also
-    be swapped.
-    """
-    if series.dtype != pl.String:
-        return None, False
-    days = series.str.extract(DAY, 1).unique()
-    gaps = {form: days.str.to_date(form, strict=False).null_count() for form in FORMS}
-    best = min(gaps, key=gaps.__getitem__)
-    return best, gaps[best] == gaps.get(best.translate(SWAPPED))
-
-
-def moments(series: pl.Series, form: str | None) -> pl.Series:
-    """Dates, times and text as dates with a time of day; null where there is none."""
-    if series.dtype == pl.Time:
-        return pl.select(pl.date(1970, 1, 1).dt.combine(pl.lit(series))).to_series()
-    if series.dtype.is_temporal():
-        return series.cast(pl.Datetime("us")).dt.replace_time_zone(None)
-    text = series.cast(pl.String)
-    days = text.str.extract(DAY, 1).str.to_date(form or "%Y-%m-%d", strict=False)
-    hours, minutes = (
-        text.str.extract(CLOCK, i).cast(pl.Int64, strict=False).fill_null(0) for i in (1, 2)
-    )
-    clock = (60_000_000 * (60 * hours + minutes)).cast(pl.Duration("us"))
-    return days.cast(pl.Datetime("us")) + clock
-
-
 def _date_parts(column: pl.Series, remarks: Remarks) -> Iterator[tuple[Feature, pl.Series]]:
     """A column of dates as numbers, without those that are the same in all rows."""
     name = column.name
@@ -660,212 +357,3 @@ def _date_parts(column: pl.Series, remarks: Remarks) -> Iterator[tuple[Feature, 
         order = "day before month" if form.startswith("%d") else "month before day"
         said += f" (read as {order}; write dates as 2024-12-31 to avoid the ambiguity)"
     remarks.about(name, said, "dates")
-
-
-# ---- target, weights, confounds ------------------------------------------------------------------
-
-
-def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarray, str]:
-    """The target as labels or numbers, and which of the two it is."""
-    said = f"the target {series.name!r}"
-    numbers, distinct = all_numbers(series), series.n_unique()
-    if numbers is None and kind_of(series) == DATE:
-        raise UserError(f"{said} contains dates: convert them to numbers or classes first.")
-    if distinct < 2:
-        raise UserError(f"{said} has only one value, {series[0]!r}: there is nothing to predict.")
-    infinite = 0 if numbers is None else int(np.sum(~np.isfinite(numbers)))
-    if infinite:
-        raise UserError(
-            f"{said} is infinite in {counted(infinite)}: leave these rows out, or mark the value "
-            "as missing (NA)."
-        )
-    whole = numbers is not None and bool(
-        np.all((numbers == np.round(numbers)) & (np.abs(numbers) < LARGEST_WHOLE))
-    )
-    asked = task != "auto"
-    if not asked and numbers is not None:
-        few = distinct == 2 or (whole and distinct <= min(CONTINUOUS_ABOVE, series.len() // 2))
-        task = "classification" if few else "regression"
-        if task == "regression":
-            remarks.add(
-                f"{said} looks continuous ({distinct:,} distinct numbers): regression (change with "
-                "--task classification)"
-            )
-        elif distinct > 2:
-            remarks.add(
-                f"{said} has {distinct} distinct whole numbers: classification (change with --task "
-                "regression)"
-            )
-    if task == "regression":
-        if numbers is None:
-            raise UserError(
-                f"{said} must be numeric for --task regression, got values such as "
-                f"{str(series[0])!r}."
-            )
-        return numbers, task
-    _check_classes(series, numbers is not None, distinct, asked)
-    found = numbers.astype(np.int64) if whole and numbers is not None else labels(series)
-    if np.sum(np.unique(found, return_counts=True)[1] > 1) < 2:
-        raise UserError(
-            f"{said} has fewer than two classes with more than one row: too few to train and test "
-            "a model."
-        )
-    return found, "classification"
-
-
-def _check_classes(series: pl.Series, quantity: bool, distinct: int, asked: bool) -> None:
-    """Refuse a target with too many classes to be one."""
-    said = f"the target {series.name!r} has {distinct:,} classes"
-    if distinct > series.len() / 2:
-        advice = "--task regression, if it is a quantity" if quantity else "another --target"
-        raise UserError(
-            f"{said} in {counted(series.len())}: each class has too few "
-            f"rows to train and test a model. Is it an identifier? Use {advice}."
-        )
-    if distinct > MOST_CLASSES and not asked:
-        raise UserError(
-            f"{said}, which can take many minutes: say --task classification if that is meant, "
-            "preferably with --effort fast and --permutations 0."
-        )
-
-
-def weights_of(series: pl.Series) -> np.ndarray:
-    """Finite weights that are not negative, and not all zero."""
-    values = None if series.null_count() else all_numbers(series)
-    said = f"the weights {series.name!r} must be"
-    if values is None:
-        raise UserError(f"{said} numbers in every row, got missing or non-numeric values.")
-    if np.any(values < 0) or not np.all(np.isfinite(values)) or not np.any(values > 0):
-        raise UserError(
-            f"{said} finite, not negative and not all zero, got values from {values.min():g} to "
-            f"{values.max():g}."
-        )
-    return values
-
-
-def _confound(series: pl.Series, is_category: bool) -> Feature:
-    """How a confound is read: as numbers, as days, or as a category if it is neither or the user
-    declared it categorical.
-    """
-    name, kind = series.name, CATEGORY if is_category else kind_of(series)
-    if kind != DATE:
-        number = kind == NUMBER and all_numbers(series) is not None
-        comma = number and has_decimal_commas(series)
-        return Feature(name, NUMBER if number else CATEGORY, name, COMMA if comma else None)
-    form, unsure = format_of(series)
-    if unsure:
-        raise UserError(
-            f"the confound {name!r} has dates such as {series[0]!r}, whose order of day and month "
-            "is not known: write them as 2024-12-31, or declare the column --categorical, if each "
-            "date is a level."
-        )
-    return Feature(name, DAYS, name, form)
-
-
-def confounds_of(table: Table, confounds: Sequence[Feature]) -> pl.DataFrame | None:
-    """The values of confounds, which must be known in every row; None if there are none."""
-    remarks, columns = Remarks(), []
-    for feature in confounds:
-        if feature.source not in table.frame.columns:
-            raise UserError(
-                f"{table.name} has no column {feature.source!r}. The model was fitted with it as a "
-                "confound and needs it for every row."
-            )
-        values = feature.values(table.frame, remarks)
-        unknown = int(values.is_in([ABSENT]).sum()) if feature.is_category else values.null_count()
-        if unknown:
-            wanted = {DAYS: "dates", NUMBER: "numbers"}.get(feature.kind, "a value")
-            raise UserError(
-                f"the confound {feature.name!r} of {table.name} must have {wanted} in every row, "
-                f"as in the table of the model, but {unknown:,} have none: fill them in, or leave "
-                "these rows out."
-            )
-        columns.append(values.cast(pl.Categorical) if feature.is_category else values)
-    return pl.DataFrame(columns) if columns else None
-
-
-# ---- what may make the scores worthless ----------------------------------------------------------
-
-
-def about_copies(target: str, y: np.ndarray, task: str, features: Iterable[pl.Series]) -> list[str]:
-    """Features that are the target under another name, which makes the scores meaningless."""
-    return [
-        f"{values.name!r} predicts {target!r} without error: if it is a copy of the target, or "
-        f"known only after it, use {option('drop', values.name)}"
-        for values in features
-        if len(y) >= COPY_ROWS and _is_copy(values, y, task)
-    ]
-
-
-def _is_copy(values: pl.Series, y: np.ndarray, task: str) -> bool:
-    known = values.is_not_null()
-    if int(known.sum()) < max(COPY_ROWS, 0.5 * len(y)):
-        return False
-    values, target = values.filter(known), pl.Series("y", y).filter(known)
-    if task == "classification":
-        levels, distinct = target.n_unique(), values.n_unique()
-        if levels < 2 or pl.DataFrame([values.alias("x"), target]).n_unique() != distinct:
-            return False
-        sorted_target = target.gather(values.arg_sort())
-        in_order = (sorted_target != sorted_target.shift()).sum() == levels - 1
-        return distinct == levels or (values.dtype != pl.String and in_order)
-    if values.dtype == pl.String or values.n_unique() < max(COPY_ROWS, 0.9 * target.n_unique()):
-        return False
-    ranks, others = (v.rank().to_numpy() for v in (values, target))
-    return bool(abs(np.corrcoef(ranks, others)[0, 1]) > SAME_ORDER)
-
-
-def about_units(target: str, y: np.ndarray, features: Iterable[pl.Series]) -> list[str]:
-    """Features with repeated values within which the target never changes: units measured several
-    times, which must not stand on both sides of a split.
-    """
-    told = pl.Series("y", y)
-    levels = told.n_unique()
-    return [
-        f"all rows with the same value of {values.name!r} have the same {target!r}, for each of "
-        f"its {values.n_unique()} values: if these are units that were measured repeatedly, add "
-        f"{option('group', values.name)}; otherwise the scores are too optimistic for new ones"
-        for values in features
-        if max(FEWEST_UNITS, 2 * min(levels, MOST_LEVELS)) < values.n_unique() <= len(y) / 2
-        and pl.DataFrame([values.alias("x"), told]).n_unique() == values.n_unique()
-    ]
-
-
-def copies_together(X: pl.DataFrame, y: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
-    """Groups that keep exact copies of rows in one fold, and a warning; None without copies.
-
-    Equal rows are copies if there are many more of them than pairs of equal rows are expected in
-    columns that know nothing of each other.
-    """
-    table = X.with_columns(pl.Series(ROW, y))
-    found, groups = np.unique(table.hash_rows().to_numpy(), return_inverse=True)
-    n, copies = len(y), len(y) - len(found)
-    alike = (float((v.value_counts()["count"] / n).pow(2).sum()) for v in table)
-    if copies <= BY_CHANCE * n * (n - 1) / 2 * math.prod(alike):
-        return None, []
-    return groups, [
-        f"{counted(copies)} repeat another row exactly: copies stay in one fold, because a model "
-        "that has seen a copy knows the answer. Remove them if they are there by mistake"
-    ]
-
-
-def _about_order(
-    y: np.ndarray, task: str, X: pl.DataFrame, features: Sequence[Feature]
-) -> list[str]:
-    """A warning if rows follow each other in time: then neighbours are alike."""
-    why = [
-        f"the rows are in the order of {feature.source!r}"
-        for feature in features
-        if feature.kind == DAYS
-        and (v := X[feature.name].drop_nulls()).len() >= MANY_ROWS
-        and (v.is_sorted() or v.is_sorted(descending=True))
-    ]
-    steps = np.diff(y) if task == "regression" and len(y) >= MANY_ROWS else np.zeros(0)
-    if np.any(steps > 0) and np.any(steps < 0):
-        alike = float(np.corrcoef(y[1:], y[:-1])[0, 1])
-        if alike > ALIKE:
-            why.append(f"the target of neighbouring rows is alike (correlation {alike:.2f})")
-    return [
-        f"{' and '.join(why)}: if they follow each other in time, shuffled folds make the scores "
-        "too optimistic for later rows"
-    ] * bool(why)

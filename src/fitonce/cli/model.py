@@ -40,8 +40,10 @@ from ..estimators.confounding import MEANINGS
 from ..estimators.fitted import chooses_steps, chosen_steps, is_committee, is_model, takes_groups
 from ..kernels import PARAMETERS
 from ..preparation import ClippedScaler
-from .columns import Design, Feature, counted, examples, listed
+from .columns import Design
 from .errors import UserError, one_of, word_or_number
+from .values import Feature
+from .words import counted, examples, listed
 
 LANDMARKS_ABOVE = 2000  # rows; larger tables use landmarks unless the user decides otherwise
 N_LANDMARKS = 300

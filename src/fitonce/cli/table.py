@@ -13,20 +13,17 @@ import io
 import os
 import re
 import sys
-import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from ..core.atomic import check_place, is_stream, write_atomically
-from .errors import UserError, printable
+from .errors import UserError
+from .sheets import MOST_BYTES, cells, check_size
 
 MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -58,13 +55,9 @@ MISSING = (
     "-",
     "#N/A",
 )
-NUMBER = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*$")
+PLAIN_NUMBER = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*$")
 SAMPLE_LINES = 50  # of a text file, from which its format is detected
-MOST_BYTES = 2**32  # of a file that is unpacked; a table of 100 million numbers takes about 1 GB
 PIECE = 2**20  # bytes that are unpacked at a time
-MOST_CELLS = 100_000_000  # of a sheet, each of which takes about 30 bytes while it is read
-REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]*)(\d+)["']""")  # of a row or cell in a workbook
-ROW, CELL = re.compile(rb"<(?:\w+:)?row[\s/>]"), re.compile(rb"<(?:\w+:)?c[\s/>]")
 LARGEST_WHOLE = 2.0**63  # floats from here on do not fit into integers
 STDIN = "-"
 
@@ -141,7 +134,7 @@ def plainest(column: pl.Series, codes: Collection[str] = ()) -> pl.Series:
         column = column.cast(pl.Float64)
     if column.dtype.is_numeric():
         values = column.cast(pl.Float64)
-        missing = values.is_nan() | values.is_in([float(v) for v in codes if NUMBER.match(v)])
+        missing = values.is_nan() | values.is_in([float(v) for v in codes if PLAIN_NUMBER.match(v)])
         column = column.set(missing, None) if missing.any() else column
     if column.dtype.is_float() and _fit_integers(column):
         return column.cast(pl.Int64)
@@ -292,55 +285,11 @@ def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
         notes.append(
             f"read the first sheet, {chosen!r}, of {_first(names, 5)} (change with --sheet)"
         )
-    frame = _cells(book, chosen)
+    frame = cells(book, chosen)
     if not frame.width:
         raise UserError(f"the sheet {chosen!r} of {path} is empty.")
     frame.columns = _named([name.strip() for name in frame.columns], notes)
     return Table(frame.filter(~pl.all_horizontal(pl.all().is_null())), path, notes)
-
-
-def check_size(content: bytes, most_bytes: int = MOST_BYTES, most: int = MOST_CELLS) -> None:
-    """Refuse a workbook of more bytes or cells than can be read, from the references of its cells.
-
-    The parser makes room for every cell between the first and the last, and a process that asks for
-    more memory than there is ends at once.
-    """
-    with zipfile.ZipFile(io.BytesIO(content)) as book:
-        if sum(part.file_size for part in book.infolist()) > most_bytes:
-            raise ValueError(f"it has more than {most_bytes:,} bytes when it is unpacked")
-        for part in book.namelist():  # any of them may be a sheet
-            rows, columns = _extent(book.read(part))
-            if rows * columns > most:
-                raise ValueError(
-                    f"its cells lie in {rows:,} rows and {columns:,} columns, too many to read: "
-                    "delete the cells far away from the table"
-                )
-
-
-def _extent(sheet: bytes) -> tuple[int, int]:
-    """The last row and the last column of a sheet in XML; without references, cells are counted."""
-    lines = ROW.split(sheet)
-    letters, rows = set(), len(lines) - 1
-    for found in REFERENCE.finditer(sheet):
-        letters.add(found[1])
-        rows = max(rows, int(found[2]))
-    widest = max(len(CELL.findall(row)) for row in lines)
-    return rows, max([widest, *map(_column_number, letters)])
-
-
-def _column_number(letters: bytes) -> int:
-    """A column of a spreadsheet as a number: 1 for A, 16384 for XFD, 0 without letters."""
-    return reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
-
-
-def _cells(book: Any, sheet: str) -> pl.DataFrame:
-    """The cells of a sheet below its header, without empty columns that have no name.
-
-    `polars.read_excel` would need pyarrow, which may not fit the installed NumPy.
-    """
-    frame = pl.DataFrame(book.load_sheet(sheet, schema_sample_rows=None))
-    unnamed = [name for name in frame.columns if re.fullmatch(r"__UNNAMED__\d+", name)]
-    return frame.drop([name for name in unnamed if frame[name].null_count() == frame.height])
 
 
 def _separator(text: str) -> str:
@@ -365,7 +314,7 @@ def _has_header(lines: list[list[str]], expected: Collection[str | None]) -> boo
     gave.
     """
     first = [value.strip() for value in lines[0]]
-    data = all(NUMBER.match(value) or value in MISSING for value in first)
+    data = all(PLAIN_NUMBER.match(value) or value in MISSING for value in first)
     return not data or any(name in first for name in expected)
 
 
@@ -416,82 +365,3 @@ def column_names(path: str) -> list[str]:
         return [name.strip() for name in next(csv.reader([line], delimiter=_separator(line)))]
     except Exception:  # shell completion must never show an error
         return []
-
-
-# ---- results ------------------------------------------------------------------------------------
-
-
-def places(out: str | None, stem: str) -> tuple[Path, Path]:
-    """The paths of the model file and the report of a fit.
-
-    They are in the folder `out` (None: the current one), or named after it if it ends in .skops or
-    .html.
-    """
-    given = Path(out or ".")
-    if given.suffix in (".skops", ".html"):
-        folder, base = given.parent, given.stem
-    elif given.suffix and not given.is_dir():
-        raise UserError(
-            f"--out must be a folder, or a file that ends in .skops or .html, got {out} instead."
-        )
-    else:
-        folder, base = given, f"{stem}-fitonce"
-    return folder / f"{base}.skops", folder / f"{base}.html"
-
-
-def beside(model: str, out: str | None, ending: str) -> Path:
-    """The file that `out` names; by default the model's name with another ending, in this
-    folder.
-    """
-    return Path(Path(model).name).with_suffix(ending) if out is None else Path(out)
-
-
-def check_output(out: Path | str, *inputs: str | None) -> None:
-    """Refuse a file that cannot be written, or that is an input, before anything is computed.
-
-    A folder that does not exist yet is created when there is a file to write (`make_folder`).
-    """
-    if any(_same_file(out, given) for given in inputs if given is not None):
-        raise UserError(
-            f"{out} is an input of this command, which would be overwritten: give another file "
-            "with --out."
-        )
-    first = Path(out)  # of the folders and the file, the first that does not exist
-    while not first.parent.exists():
-        first = first.parent
-    check_place(first)
-
-
-def _same_file(out: Path | str, given: str) -> bool:
-    """Whether both names lead to the same file; pipes and devices are not harmed."""
-    both = os.path.exists(out) and os.path.exists(given)
-    return both and os.path.samefile(out, given) and not is_stream(out)
-
-
-def make_folder(file: Path | str) -> None:
-    """Create the folder of a file that is about to be written."""
-    Path(file).parent.mkdir(parents=True, exist_ok=True)
-
-
-def check_table_name(path: str) -> None:
-    """Refuse a table in a format that cannot be written, before anything is computed."""
-    endings = (*PARQUET, *ARROW, ".csv", ".tsv", ".txt", "")
-    if not is_stream(path) and Path(path).suffix.lower() not in endings:
-        raise UserError(f"--out must end in .csv, .tsv, .parquet or .arrow, got {path} instead.")
-
-
-def write_table(frame: pl.DataFrame, path: str | None) -> dict[str, str]:
-    """Write a table in the format given by the ending of the name, completely or not at all; to
-    standard output without a name. Returns the files written.
-    """
-    if path is None:
-        text = frame.write_csv()
-        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
-        return {}
-    content = io.BytesIO()
-    writers = dict.fromkeys(PARQUET, frame.write_parquet) | dict.fromkeys(ARROW, frame.write_ipc)
-    as_text = partial(frame.write_csv, separator="\t" if path.endswith(".tsv") else ",")
-    writers.get(Path(path).suffix.lower(), as_text)(content)
-    make_folder(path)
-    write_atomically(path, content.getvalue())
-    return {"table": path}

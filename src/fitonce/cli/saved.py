@@ -1,0 +1,152 @@
+"""The commands that take a model file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich.text import Text
+
+from ..core.numerical_warnings import caught_warnings
+from ..crossval.confounds import call
+from ..io.onnx import measured_error, to_onnx
+from ..io.saving import load, read_metadata
+from .columns import Design, check_columns, design, features_of
+from .errors import UserError
+from .model import about_new_rows, assessed_rows, fit
+from .outputs import beside, check_output, check_table_name, write_table
+from .run import Given, assessed, screen_of, taken, threads_for, with_permutations, write_page
+from .table import read_table
+from .targets import confounds_of
+from .values import NUMBER, Feature, as_text
+
+
+def predict_rows(given: Given) -> None:
+    """Predict new rows: labels and probabilities (or numbers), as CSV on standard output or in a
+    file.
+
+    The output also contains the columns to keep: those named by the user, or else the identifier
+    columns of the training table.
+    """
+    screen, model, keep = screen_of(given), given["model"], given["keep"]
+    if given["out"] is not None:
+        check_output(given["out"], model, given["rows"])
+        check_table_name(given["out"])
+    with screen.working(f"reading {model}") as bars:
+        estimator = load(model)
+        features, known = columns_of(model, estimator)
+        bars(0, 0, f"reading {given['rows']}")
+        expected = [feature.source for feature in features]
+        table = read_table(given["rows"], expected=expected, **taken(read_table, given))
+        check_columns(table, keep or (), "keep")
+        kept = keep or known.get("identifiers", [])
+        kept = [name for name in kept if name in table.frame.columns]
+        X, notes = features_of(table, features)
+        bars(0, 0, "predicting")
+        adjusting = [Feature(**feature) for feature in known.get("confounds", ())]
+        predictions = _predictions(estimator, X, confounds_of(table, adjusting))
+    for note in [*notes, *about_new_rows(estimator, X)]:
+        screen.aside(note)
+    target = known.get("target")
+    if target is not None and target in table.frame.columns:
+        screen.aside(_agreement(estimator, table.frame[target], predictions[0]))
+    result = pl.DataFrame([*table.frame.select(kept), *predictions])
+    screen.finish({"files": write_table(result, given["out"])})
+
+
+def columns_of(model: str, estimator: Any) -> tuple[list[Feature], Given]:
+    """The features a model file was fitted on, from its metadata or, for models saved from Python,
+    from its feature names; and everything the file stores about its table.
+    """
+    known = read_metadata(model)
+    if "columns" in known:
+        return [Feature(**column) for column in known["columns"]], known
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        raise UserError(
+            f"{model} does not contain the names of its columns: it was saved from Python without "
+            "column names. Predict from Python, or fit it on a table with column names."
+        )
+    return [Feature(name, NUMBER, name) for name in map(str, names)], {}
+
+
+def _predictions(estimator: Any, X: pl.DataFrame, C: pl.DataFrame | None) -> list[pl.Series]:
+    predictions = [pl.Series("prediction", np.asarray(call(estimator, "predict", X, C)).tolist())]
+    if hasattr(estimator, "predict_proba"):
+        probabilities = np.asarray(call(estimator, "predict_proba", X, C)).T
+        predictions += [
+            pl.Series(f"probability_{label}", values)
+            for label, values in zip(estimator.classes_.tolist(), probabilities, strict=True)
+        ]
+    return predictions
+
+
+def _agreement(estimator: Any, truth: pl.Series, predicted: pl.Series) -> str:
+    """How well the predictions agree with the target, if the new rows have it."""
+    if hasattr(estimator, "classes_"):
+        right = (as_text(truth) == predicted.cast(pl.String)).drop_nulls()
+        agree = f"{int(right.sum()):,} of {right.len():,} predictions agree"
+        said = f"{agree} with the column {truth.name!r}"
+    else:
+        error: Any = (truth.cast(pl.Float64, strict=False) - predicted).abs().mean()
+        said = f"mean absolute error against the column {truth.name!r}: {error:.4g}"
+    return f"{said} (too optimistic if the model was fitted on these rows)"
+
+
+def export_model(given: Given) -> None:
+    """Export a model file to ONNX; the error is measured on the given rows, or on the model's
+    own.
+    """
+    screen, model, rows = screen_of(given), given["model"], given["rows"]
+    path = beside(model, given["out"], ".onnx")
+    check_output(path, model, rows)
+    estimator = load(model)
+    X = None
+    if rows is not None:
+        X, _ = features_of(read_table(rows), columns_of(model, estimator)[0])
+    graph = to_onnx(estimator, X, path=path, dtype=given["dtype"])
+    error = f"{measured_error(graph):.3g}"
+    screen.show(Text(f"largest relative difference from the model: {error}"))
+    said = {"model": model, "file": str(path), "error": error, "dtype": given["dtype"]}
+    screen.finish({"command": "export", **said, "files": {"graph": str(path)}})
+
+
+def report_page(given: Given) -> None:
+    """Write the HTML report of a model file and the table it was fitted on."""
+    screen, given = screen_of(given), with_permutations(given)
+    model, path = given["model"], beside(given["model"], given["out"], ".html")
+    check_output(path, model, given["table"])
+    estimator = load(model)
+    with screen.working(f"reading {given['table']}"):
+        parts = own_rows(estimator, given)
+    judged, _ = assessed_rows(parts, given["random_state"])
+    with screen.working() as bars, threads_for(parts):
+        answer = assessed(estimator, judged, given)
+        bars(0, 0, "refitting for the report")
+        with caught_warnings():
+            fit(estimator, judged)
+        bars(0, 0, "writing the report")
+        write_page(path, estimator, parts, judged, answer, include_data=given["data"])
+    screen.finish({"command": "report", "page": str(path), "files": {"page": str(path)}})
+
+
+def own_rows(estimator: Any, given: Given) -> Design:
+    """The table that a model file was fitted on, with its columns used as they were then."""
+    features, known = columns_of(given["model"], estimator)
+    if "target" not in known:
+        raise UserError(
+            f"{given['model']} does not name its target: this command needs a model written by "
+            "`fitonce fit`."
+        )
+    adjusting = [Feature(**feature) for feature in known.get("confounds", ())]
+    return design(
+        read_table(given["table"], expected=[known["target"]], **taken(read_table, given)),
+        known["target"],
+        task=known["task"],
+        group=given["group"] or known.get("group"),
+        weight=given["weight"] or known.get("weight"),
+        confound=[feature.name for feature in adjusting],
+        categorical=[feature.name for feature in adjusting if feature.is_category],
+        features=features,
+    )
