@@ -7,9 +7,9 @@ cross-validated literally on a few permuted label sets, at all times, and the se
 permutation are multiplied. The same for `permute="resplit"`, whose folds are made again for every
 permutation as scikit-learn's function does. Without permutations, the scores of all times are
 compared with those of the SlidingEstimator, and the generalisation matrix with that of MNE's
-GeneralizingEstimator. Both sides run in turn and the shortest time of
-each counts, on the clock and of the processor, which other work on the machine disturbs less.
-Ratios last.
+GeneralizingEstimator; both also with a StandardScaler before the model, on each side. Both sides
+run in turn and the shortest time of each counts, on the clock and of the processor, which other
+work on the machine disturbs less. Ratios last.
 
 ``--quick`` takes 20 times and 100 permutations, and does not write a result.
 """
@@ -19,18 +19,24 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 import common
+import mne
 import numpy as np
+from mne.decoding import GeneralizingEstimator, SlidingEstimator, cross_val_multiscore
 from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant
 from fitonce.positions import cross_val_score, generalize, permutation_test
 
 N_EPOCHS, N_CHANNELS, FOLDS = 300, 64, 5
+COMPARED = "scores", "generalization", "scaled_scores", "scaled_generalization"
 MODES: dict[str, Any] = {
     "cosets": StratifiedKFold(FOLDS),
     "free": KFold(FOLDS, shuffle=True, random_state=0),
@@ -49,11 +55,26 @@ def epochs(n_times: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def theirs(estimator: BaseEstimator, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    from mne.decoding import cross_val_multiscore
-
     return np.asarray(
         cross_val_multiscore(estimator, X, y, cv=StratifiedKFold(FOLDS), verbose="ERROR")
     )
+
+
+def compared(X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Scores and generalization matrices of both sides, alone and after a StandardScaler."""
+    lda, cv, tasks = LinearDiscriminantAnalysis(), StratifiedKFold(FOLDS), {}
+    options = {"scoring": "accuracy", "verbose": "ERROR"}
+    for name, ours, other in (
+        ("", MODEL, lda),
+        ("scaled_", make_pipeline(StandardScaler(), MODEL), make_pipeline(StandardScaler(), lda)),
+    ):
+        sliding = SlidingEstimator(other, **options)
+        generalizing = GeneralizingEstimator(other, **options)
+        tasks[f"{name}scores"] = partial(cross_val_score, ours, X, y, cv=cv)
+        tasks[f"{name}scores_mne"] = partial(theirs, sliding, X, y)
+        tasks[f"{name}generalization"] = partial(generalize, ours, X, y, cv=cv)
+        tasks[f"{name}generalization_mne"] = partial(theirs, generalizing, X, y)
+    return tasks
 
 
 def timed(rounds: int, **tasks: Any) -> dict[str, dict[str, float]]:
@@ -71,8 +92,6 @@ def timed(rounds: int, **tasks: Any) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    from mne.decoding import GeneralizingEstimator, SlidingEstimator
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument(
@@ -85,9 +104,6 @@ def main() -> None:
     n_times, n_permutations = (20, 100) if options.quick else (200, 1000)
     X, y = epochs(n_times)
     sliding = SlidingEstimator(LinearDiscriminantAnalysis(), scoring="accuracy", verbose="ERROR")
-    generalizing = GeneralizingEstimator(
-        LinearDiscriminantAnalysis(), scoring="accuracy", verbose="ERROR"
-    )
     rng = np.random.default_rng(1)
 
     def ours(mode: str) -> Any:
@@ -101,20 +117,14 @@ def main() -> None:
     }
     slow = tasks.pop("resplit")
     times = timed(options.rounds, **tasks) | timed(1, resplit=slow)
-    cv = StratifiedKFold(FOLDS)
-    once = timed(
-        options.rounds,
-        scores=lambda: cross_val_score(MODEL, X, y, cv=cv),
-        scores_mne=lambda: theirs(sliding, X, y),
-        generalization=lambda: generalize(MODEL, X, y, cv=cv),
-        generalization_mne=lambda: theirs(generalizing, X, y),
-    )
+    once = timed(options.rounds, **compared(X, y))
     results: dict[str, Any] = {
         "epochs": N_EPOCHS,
         "channels": N_CHANNELS,
         "times": n_times,
         "folds": FOLDS,
         "permutations": n_permutations,
+        "mne": mne.__version__,
     }
     for kind in ("clock", "processor"):
         refitted = times["mne"][kind] * n_permutations
@@ -124,7 +134,7 @@ def main() -> None:
             "mne_seconds_extrapolated": round(refitted, 1),
             "times_faster": {mode: round(refitted / times[mode][kind]) for mode in MODES},
         }
-        for name in ("scores", "generalization"):
+        for name in COMPARED:
             own, other = once[name][kind], once[f"{name}_mne"][kind]
             results[kind][f"{name}_seconds"] = {"fitonce": round(own, 3), "mne": round(other, 3)}
             results[kind][f"{name}_times_faster"] = round(other / own, 1)
@@ -134,10 +144,10 @@ def main() -> None:
                 f"    {mode:<14}{times[mode][kind]:>9.2f} s "
                 f"{results[kind]['times_faster'][mode]:>8} times faster"
             )
-        for name in ("scores", "generalization"):
+        for name in COMPARED:
             seconds = results[kind][f"{name}_seconds"]
             print(
-                f"    {name:<14}{seconds['fitonce']:>9.2f} s "
+                f"    {name:<22}{seconds['fitonce']:>9.2f} s "
                 f"{results[kind][f'{name}_times_faster']:>8} times faster than {seconds['mne']} s"
             )
     if not options.quick:

@@ -203,7 +203,12 @@ def positions() -> str:
         f"{found['permutations']:,} permutations"
     )
     times = table([what, "time", "times faster"], rows)
-    names = {"scores": "scores at all times", "generalization": "generalization over time"}
+    names = {
+        "scores": "scores at all times",
+        "scaled_scores": "the same, columns standardized",
+        "generalization": "generalization over time",
+        "scaled_generalization": "the same, columns standardized",
+    }
     without = [
         [
             names[name],

@@ -391,7 +391,7 @@ def test_blocks_and_repeated_folds(monkeypatch):
     model = KernelFisherDiscriminant("linear", alpha=1.0)
     cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
     whole = cross_val_score(model, X, y, cv=cv)
-    monkeypatch.setattr(scores, "STACK_ELEMENTS", 2 * N * FEATURES)
+    monkeypatch.setattr("fitonce.positions.stacked.STACK_ELEMENTS", 2 * N * FEATURES)
     monkeypatch.setattr("fitonce.positions.sweep.TOGETHER", 2)
     np.testing.assert_array_equal(cross_val_score(model, X, y, cv=cv), whole)
     np.testing.assert_array_equal(np.diagonal(generalize(model, X, y, cv=cv)).T, whole)

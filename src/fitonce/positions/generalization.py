@@ -12,7 +12,7 @@ the models of many training positions are stacked as well.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,12 +30,11 @@ from ..estimators.fitted import final_step, is_model
 from ..inference.literal import Fitter
 from ..inference.scoring import NeedsFitError, Scoring
 from .slices import Slices
-from .stacked import STACK_ELEMENTS, LinearFolds, LinearModel, largest_of
+from .stacked import Block, LinearFolds, StackedScores, largest_of
 
 BLOCK_ELEMENTS = 1 << 25  # entries of X stacked at a time: 256 MiB
 
 Output = Callable[[Array], Any]  # the output of a model for rows
-Block = tuple[slice, Array, Array]  # positions, rows there, and their largest entry
 
 
 @dataclass
@@ -50,42 +49,18 @@ class TrainedHere:
     params: Mapping[str, Any] | None
     _tests: dict[int, Block] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        X, measure = self.slices.at(0), self.scoring.measures[0]
-        classifier = self.scoring.classes is not None
-        readable = measure.metric is not None and not (classifier and np.ndim(self.y) != 1)
-        folds = None
-        if readable:
-            folds = LinearFolds.of(self.estimator, X, self.y, self.splits, self.params)
-        self.folds = folds if folds is not None and folds.covers(int(X.shape[1])) else None
-
-    def together(self, slices: Slices) -> Sequence[np.ndarray | None]:
-        """Scores (positions, folds) of the models trained at each of many positions, None if there
-        is something to warn about.
+    def together(self) -> StackedScores | None:
+        """Scores (positions, folds) of the models trained at each of many positions, if they are
+        linear.
         """
-        found: list[np.ndarray | None] = [None] * len(slices)
-        for numbers, X in slices.stacks(STACK_ELEMENTS):
-            assert self.folds is not None
-            covered, models = self.folds.models(X)
-            scores = np.empty((len(numbers), len(self.slices), len(self.splits)))
-            for fold, model in enumerate(models):
-                for places, rows, largest in self._tested(fold):
-                    if not bool(namespace(largest).all(namespace(largest).isfinite(largest))):
-                        return found
-                    scores[:, places, fold] = self._crossed(fold, model, rows, largest)
-            for number in np.flatnonzero(covered):
-                found[numbers[number]] = scores[number]
-        return found
-
-    def _crossed(self, fold: int, model: LinearModel, rows: Array, largest: Array) -> np.ndarray:
-        """Scores (B, q) of the models of B positions at the test rows (q, m, p) of q."""
-        assert self.folds is not None
-        values, size = model.at_all(rows, largest)
-        B, q, o, m = values.shape
-        xp = namespace(values)
-        values, size = xp.reshape(values, (B * q, o, m)), xp.reshape(size, (B * q, o))
-        outputs = self.folds.outputs(fold, values, size)
-        return self.scoring.of_outputs([outputs])[self.scoring.measures[0].name].reshape(B, q)
+        X, classifier = self.slices.at(0), self.scoring.classes is not None
+        if self.scoring.measures[0].metric is None or (classifier and np.ndim(self.y) != 1):
+            return None
+        xp = namespace(X)
+        if not bool(xp.all(xp.isfinite(self.slices.X))):  # the error names the position
+            return None
+        folds = LinearFolds.of(self.estimator, X, self.y, self.splits, self.params)
+        return None if folds is None else StackedScores(folds, self.scoring, self._tested)
 
     def __call__(self, X: Any) -> np.ndarray:
         shared, plain = self._shared(X), self.scoring.measures[0].plain
@@ -97,8 +72,7 @@ class TrainedHere:
         scores = np.empty((len(self.slices), len(self.splits)))
         try:
             for fold, output in closed.items():
-                for places, rows, _ in self._tested(fold):
-                    scores[places, fold] = self._scored(output, rows, fold)
+                scores[:, fold] = self._read(output, fold)
         except NeedsFitError:  # in the first fold and block, or never
             closed = {}
         fitter = Fitter(self.estimator, X, self.y, self.params, None, False)
@@ -142,13 +116,15 @@ class TrainedHere:
         if measure.metric is None or not is_model(final_step(model)) or not same_classes:
             places = (subset(self.slices.at(number), test) for number in range(len(self.slices)))
             return np.array([measure.scorer(model, X, y) for X in places])
-        output = getattr(model, self._method)
-        blocks = self._tested(fold)
-        return np.concatenate([self._scored(output, rows, fold) for _, rows, _ in blocks])
+        return self._read(getattr(model, self._method), fold)
+
+    def _read(self, output: Output, fold: int) -> np.ndarray:
+        """Scores (positions,) of a model by its output."""
+        return np.concatenate([self._scored(output, X, fold) for X, _ in self._tested(fold)])
 
     def _tested(self, fold: int) -> Iterator[Block]:
-        """The test rows (q, m, p) of a fold at blocks of positions, the positions, and the largest
-        entry at each; cached if those of all folds fit into one block.
+        """The test rows (q, m, p) of a fold at blocks of positions, and the largest entry at each;
+        cached if those of all folds fit into one block.
         """
         if fold in self._tests:
             yield self._tests[fold]
@@ -157,9 +133,8 @@ class TrainedHere:
         sizes = [len(test) for _, test in self.splits]
         step = max(1, BLOCK_ELEMENTS // (sizes[fold] * p))
         for start in range(0, total, step):
-            places = slice(start, start + step)
             rows = self.slices.part(start, start + step).stacked(rows=self.splits[fold][1])
-            block = places, rows, largest_of(rows)
+            block = rows, largest_of(rows)
             if sum(sizes) * p * total <= BLOCK_ELEMENTS:
                 self._tests[fold] = block
             yield block

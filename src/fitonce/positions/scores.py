@@ -4,8 +4,7 @@ one position and tested at every other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -16,7 +15,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from .. import crossval
-from ..core.arrays import Array, index_like, namespace, to_numpy
+from ..core.arrays import to_numpy
 from ..core.numerical_warnings import warn_numerical
 from ..core.splits import Split
 from ..crossval.confounds import taken
@@ -27,7 +26,7 @@ from ..inference.folds import split_rows
 from ..inference.scoring import Scoring, measures
 from .generalization import TrainedHere
 from .slices import Slices
-from .stacked import STACK_ELEMENTS, LinearFolds, is_linear
+from .stacked import LinearFolds, StackedScores, is_linear
 from .sweep import swept
 
 # many small folds are cheaper one position at a time: k systems of p×p may cost at most this many
@@ -120,7 +119,7 @@ def cross_val_score(
     )
     together = None
     if is_error_score(error_score):
-        together = TestedHere.of(estimator, slices, y, splits, scoring, params)
+        together = _stacked(estimator, slices, y, splits, scoring, params)
     scores = swept(
         scores_at,
         slices,
@@ -227,7 +226,7 @@ def generalize(
     classes = np.unique(y) if is_classifier(estimator) else None
     measured = one_score(estimator, np.asarray(y), classes, scoring)
     work = TrainedHere(estimator, slices, y, splits, measured, params)
-    together = work.together if work.folds is not None else None
+    together = work.together()
     scores = swept(
         work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose, together=together
     )
@@ -305,66 +304,33 @@ def check_routing(params: Mapping[str, Any] | None) -> None:
         )
 
 
-@dataclass(frozen=True)
-class TestedHere:
-    """Scores (folds,) of the models trained and tested at the same position, for many positions at
-    once.
+def _stacked(
+    estimator: Any,
+    slices: Slices,
+    y: Any,
+    splits: list[Split],
+    scoring: Any,
+    params: Mapping[str, Any] | None,
+) -> StackedScores | None:
+    """Scores of many positions at once; None if scikit-learn's function has to be called at every
+    position.
     """
-
-    __test__ = False  # keep pytest from collecting this name
-
-    folds: LinearFolds
-    scoring: Scoring
-
-    @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        slices: Slices,
-        y: Any,
-        splits: list[Split],
-        scoring: Any,
-        params: Mapping[str, Any] | None,
-    ) -> TestedHere | None:
-        """None if scikit-learn's function has to be called at every position."""
-        classifier = is_classifier(estimator)
-        ranked = classifier and isinstance(scoring, str) and scoring == "roc_auc"
-        known = ranked or quick_name(scoring, classifier=classifier) is not None
-        if not known or sklearn.get_config()["enable_metadata_routing"]:
-            return None
-        if classifier and np.ndim(y) != 1:
-            return None
-        X = slices.at(0)
-        n, p = X.shape
-        if len(splits) >= n or len(splits) * p > WORTH * n:
-            return None
-        classes = np.unique(y) if classifier else None
-        if scoring in ("roc_auc", "balanced_accuracy") and not _all_tested(y, splits):
-            return None  # there is something to warn about
-        folds = LinearFolds.of(estimator, X, y, splits, params)
-        if folds is None or (ranked and folds.readout.n_classes != 2):
-            return None
-        return cls(folds, one_score(estimator, np.asarray(y), classes, scoring))
-
-    def __call__(self, slices: Slices) -> Sequence[np.ndarray | None]:
-        found: list[np.ndarray | None] = [None] * len(slices)
-        for numbers, X in slices.stacks(STACK_ELEMENTS):
-            if self.folds.covers(int(X.shape[2])):
-                covered, scores = self._scores(X)
-                for number in np.flatnonzero(covered):
-                    found[numbers[number]] = scores[number]
-        return found
-
-    def _scores(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Which positions are covered, and scores (B, folds)."""
-        covered, models = self.folds.models(X)
-        xp, name, by_fold = namespace(X), self.scoring.measures[0].name, []
-        for fold, model in enumerate(models):
-            rows = index_like(self.folds.splits[fold][1], X)
-            values, size = model.at_own(xp.take(X, rows, axis=1))
-            outputs = self.folds.outputs(fold, values, size)
-            by_fold.append(self.scoring.of_outputs([outputs])[name])
-        return covered, np.stack(by_fold, axis=1)
+    classifier = is_classifier(estimator)
+    ranked = classifier and isinstance(scoring, str) and scoring == "roc_auc"
+    known = ranked or quick_name(scoring, classifier=classifier) is not None
+    if not known or sklearn.get_config()["enable_metadata_routing"]:
+        return None
+    X = slices.at(0)
+    n, p = X.shape
+    if (classifier and np.ndim(y) != 1) or len(splits) >= n or len(splits) * p > WORTH * n:
+        return None
+    if scoring in ("roc_auc", "balanced_accuracy") and not _all_tested(y, splits):
+        return None  # there is something to warn about
+    folds = LinearFolds.of(estimator, X, y, splits, params)
+    if folds is None or (ranked and folds.readout.n_classes != 2):
+        return None
+    classes = np.unique(y) if classifier else None
+    return StackedScores(folds, one_score(estimator, np.asarray(y), classes, scoring))
 
 
 def _all_tested(y: Any, splits: list[Split]) -> bool:

@@ -20,7 +20,7 @@ because they have to issue warnings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +45,15 @@ from ..estimators.parameters import word
 from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
 from ..inference.placements import Placement
+from ..inference.scoring import Scoring
+from .slices import Slices
 
 STACK_ELEMENTS = 1 << 22  # entries of X that are processed as one array: 32 MiB
 SAME = 1e-10  # share of the scatter of all rows below which training rows may all be equal
 OFFSET = 1e-8  # share of the squared means below which a scatter loses digits
 UNEQUAL = 1e4  # weights that differ by a larger factor lose digits when moments are subtracted
+
+Block = tuple[Array, Array]  # rows at some positions, and the largest entry at each
 
 
 @dataclass(frozen=True)
@@ -66,26 +70,26 @@ class LinearModel:
         xp = namespace(X)
         coef = xp.matrix_transpose(self.coef)
         values = coef @ xp.matrix_transpose(X) + self.intercept[:, :, None]
-        return values, self._size(largest_of(X)[:, None])
+        return values, self._size(largest_of(X)[:, None])[:, 0, :]
 
     def at_all(self, X: Array, largest: Array) -> tuple[Array, Array]:
-        """Values (B, q, o, m) for rows X (q, m, p) of q positions, each from all B models, as one
-        product; `largest` (q,) is the largest entry of X at each position.
+        """Values (B·q, o, m) for rows X (q, m, p) of q positions, each from all B models, as one
+        product, and their magnitude (B·q, o); `largest` (q,) is the largest entry of X at each
+        position.
         """
         xp, (B, p, o), (q, m, _) = namespace(X), self.coef.shape, X.shape
         coef = xp.reshape(xp.matrix_transpose(self.coef), (B * o, p))
         values = coef @ xp.reshape(X, (q * m, p)).T
         values += xp.reshape(self.intercept, (B * o, 1))
         values = xp.permute_dims(xp.reshape(values, (B, o, q, m)), (0, 2, 1, 3))
-        return values, self._size(largest[:, None, None])
+        size = xp.reshape(self._size(largest), (B * q, o))
+        return xp.reshape(values, (B * q, o, m)), size
 
     def _size(self, largest: Array) -> Array:
-        """max|x| Σ|w| + |b|, for all leading axes of `largest` in addition to the positions."""
+        """max|x| Σ|w| + |b| (B, q, o), for the largest entries (q,), or (B, 1) of own rows."""
         xp = namespace(self.coef)
         total, bias = xp.sum(xp.abs(self.coef), axis=1), xp.abs(self.intercept)
-        if largest.ndim == 3:
-            return xp.permute_dims(largest * total + bias, (1, 0, 2))
-        return largest * total + bias
+        return largest[..., None] * total[:, None, :] + bias[:, None, :]
 
 
 def largest_of(X: Array) -> Array:
@@ -306,6 +310,46 @@ class LinearFolds:
         bias = (intercept[:, None, :] @ rule.weights)[:, 0, :] + rule.offsets
         size = (xp.abs(intercept)[:, None, :] @ xp.abs(rule.weights))[:, 0, :]
         return LinearModel(coef @ rule.weights, settled_sum(bias, size + xp.abs(rule.offsets)))
+
+
+@dataclass(frozen=True)
+class StackedScores:
+    """Scores of the models of many positions: at their own position (folds,) or, with `tested`, at
+    all positions (positions, folds).
+
+    `tested` gives the test rows of a fold at blocks of positions.
+    """
+
+    folds: LinearFolds
+    scoring: Scoring
+    tested: Callable[[int], Iterable[Block]] | None = None
+
+    def __call__(self, slices: Slices) -> Sequence[np.ndarray | None]:
+        """None where a position is not covered."""
+        found: list[np.ndarray | None] = [None] * len(slices)
+        for numbers, X in slices.stacks(STACK_ELEMENTS):
+            if self.folds.covers(int(X.shape[2])):
+                covered, models = self.folds.models(X)
+                by_fold = [self._scores(fold, model, X) for fold, model in enumerate(models)]
+                scores = np.stack(by_fold, axis=-1)
+                for number in np.flatnonzero(covered):
+                    found[numbers[number]] = scores[number]
+        return found
+
+    def _scores(self, fold: int, model: LinearModel, X: Array) -> np.ndarray:
+        """Scores (B,) or (B, positions) of a fold's models; X (B, n, p) are their positions."""
+        if self.tested is None:
+            rows = index_like(self.folds.splits[fold][1], X)
+            return self._read(fold, *model.at_own(namespace(X).take(X, rows, axis=1)))
+        blocks = [
+            self._read(fold, *model.at_all(rows, largest)).reshape(X.shape[0], -1)
+            for rows, largest in self.tested(fold)
+        ]
+        return np.concatenate(blocks, axis=1)
+
+    def _read(self, fold: int, values: Array, size: Array) -> np.ndarray:
+        outputs = self.folds.outputs(fold, values, size)
+        return self.scoring.of_outputs([outputs])[self.scoring.measures[0].name]
 
 
 def _scaler_and_model(
