@@ -67,77 +67,51 @@ def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
         return
     p = 0 if problem.X is None else int(problem.X.shape[1])
     wanted = dual, held_out, p * t <= max(STORED, n * t)
-    kept = _Kept(t, columns.precision(like), like)
+    kept: dict[str, Array] = {}
     told = ProgressCounter(t, model.verbose, "targets solved")
     for block in row_blocks(t, columns_at_once(COPIES * n, like)):
         Y, own = columns.block(block, like), alphas[block]
         for mu in np.unique(own).tolist():
             chosen = np.flatnonzero(own == mu)
             part = Y if len(chosen) == len(own) else take(Y.T, chosen).T
-            solved = replace(record, problem=problem.with_targets(part))
-            kept.put(block.start + chosen, *_solved(solved, mu, *wanted))
+            solved = _solved(replace(record, problem=problem.with_targets(part)), mu, *wanted)
+            for name, values in solved.items():
+                if name not in kept:
+                    dtype = values.dtype if name == "intercept" else columns.precision(like)
+                    shape = int(values.shape[0]), t
+                    kept[name] = namespace(like).empty(shape, dtype=dtype, device=device(like))
+                _put(kept[name], block.start + chosen, values)
         told(block.stop - block.start)
-    if kept.solution is not None:
-        model._set_solution(kept.solution, record.readout)
-    if "held_out" in kept.arrays:
-        model._set_held_out(record.readout.shaped(kept.arrays["held_out"]))
+    if dual:
+        of_rows, intercept = kept["dual_coef"], kept["intercept"][0, :]
+        others = kept.get("coef"), model._centred, kept.get("confound_coef")
+        model._set_solution(Solution(of_rows, intercept, *others), record.readout)
+    if held_out:
+        model._set_held_out(record.readout.shaped(kept["held_out"]))
 
 
 def _solved(
     record: FitRecord, mu: float, dual: bool, held_out: bool, coef: bool
-) -> tuple[Solution | None, Array | None]:
-    """The model and the held-out predictions of targets that share an alpha."""
+) -> dict[str, Array]:
+    """Coefficients and held-out predictions (…, t) of targets that share an alpha, by name."""
     path = record.problem.path(np.asarray([mu]))
-    solution = None
+    found: dict[str, Array | None] = {}
     if dual:
         solution = record.problem.solution(record.fitted(path), mu, with_coef=coef)
-    values = record.held_out(path) if held_out else None
-    if values is not None and values.ndim == 1:
-        values = values[:, None]
-    return solution, values
+        found = {"dual_coef": solution.dual_coef, "intercept": solution.intercept[None, :]}
+        found |= {"coef": solution.coef, "confound_coef": solution.confound_coef}
+    if held_out:
+        values = record.held_out(path)
+        found["held_out"] = values[:, None] if values.ndim == 1 else values
+    return {name: values for name, values in found.items() if values is not None}
 
 
-class _Kept:
-    """Arrays with one column for each target, filled as targets are solved."""
-
-    def __init__(self, n_targets: int, dtype: Any, like: Array) -> None:
-        self.n_targets, self.dtype, self.like = n_targets, dtype, like
-        self.arrays: dict[str, Array] = {}
-        self.centred = False
-
-    def put(self, columns: np.ndarray, solution: Solution | None, held_out: Array | None) -> None:
-        found = {"held_out": held_out}
-        if solution is not None:
-            self.centred = solution.centred
-            found |= {"dual_coef": solution.dual_coef, "coef": solution.coef}
-            found["intercept"] = solution.intercept[None, :]
-            found["confound_coef"] = solution.confound_coef
-        for name, values in found.items():
-            if values is not None:
-                self._put(name, columns, values)
-
-    def _put(self, name: str, columns: np.ndarray, values: Array) -> None:
-        if name not in self.arrays:
-            xp = namespace(self.like)
-            dtype = xp.float64 if name == "intercept" else self.dtype
-            shape = (int(values.shape[0]), self.n_targets)
-            self.arrays[name] = xp.empty(shape, dtype=dtype, device=device(self.like))
-        array = self.arrays[name]
-        values = namespace(values).astype(values, array.dtype)
-        first, last = int(columns[0]), int(columns[-1])
-        if last - first + 1 == len(columns):  # contiguous: no list of columns
-            array[:, first : last + 1] = values
-        else:
-            array[:, index_like(columns, array)] = namespace(array).astype(values, array.dtype)
-
-    @property
-    def solution(self) -> Solution | None:
-        if "dual_coef" not in self.arrays:
-            return None
-        arrays = self.arrays
-        intercept = arrays["intercept"][0, :]
-        coefs = arrays.get("coef"), self.centred, arrays.get("confound_coef")
-        return Solution(arrays["dual_coef"], intercept, *coefs)
+def _put(array: Array, columns: np.ndarray, values: Array) -> None:
+    """Set columns of an array in its own precision; without a list of them if contiguous."""
+    values = namespace(values).astype(values, array.dtype)
+    first, last = int(columns[0]), int(columns[-1])
+    contiguous = last - first + 1 == len(columns)
+    array[:, slice(first, last + 1) if contiguous else index_like(columns, array)] = values
 
 
 def _set_degrees_of_freedom(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
