@@ -225,7 +225,7 @@ def test_at_takes_one_number(estimator):
         ({"kernel": []}, "kernel must"),
         ({"penalty": "l2"}, "penalty must be one of 'function', 'dual'.* got 'l2' instead"),
         ({"penalty": None}, "penalty must be one of"),
-        ({"kernel_params": [1]}, r"kernel_params must be a dict or None, got \[1\]"),
+        ({"kernel_params": [1]}, r"kernel_params must be one of None, a dict, got \[1\]"),
         ({"cv": 1}, "n_splits=2 or more, got n_splits=1"),
         ({"cv": 40}, "Cannot have number of splits n_splits=40 greater than"),
         ({"cv": "five"}, "Expected `?cv`? as an integer"),
@@ -259,8 +259,8 @@ def test_bad_calibration(estimator, calibration):
 @pytest.mark.parametrize(
     ("class_weight", "match"),
     [
-        ("even", """class_weight must be a dict, "balanced" or None, got 'even'"""),
-        ([1, 2, 3], 'class_weight must be a dict, "balanced" or None'),
+        ("even", """class_weight must be one of 'balanced', None, a dict, got 'even'"""),
+        ([1, 2, 3], "class_weight must be one of 'balanced', None, a dict"),
         ({0: -1.0}, "class_weight must be positive and finite"),
         ({0: 0.0}, "class_weight must be positive and finite"),
         ({0: np.nan}, "class_weight must be positive and finite"),

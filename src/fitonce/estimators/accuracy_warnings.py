@@ -22,7 +22,7 @@ from ..core.readout import Readout
 from ..core.ties import EPSILON
 from ..tuning.data import Data
 from ..tuning.problem import Problem
-from .parameters import NUMBER, word
+from .parameter_values import NUMBER, word
 
 INACCURATE = (
     1e-4  # a fit warns if the relative error of held-out values, 1e3·conditioning, is larger

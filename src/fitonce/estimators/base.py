@@ -30,7 +30,8 @@ from .accuracy_warnings import (
 from .callbacks import CallbackSupportMixin, CallbackTasks, with_callbacks
 from .confounding import new_confounds
 from .intervals import influences
-from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
+from .parameter_values import check_alpha, is_precomputed
+from .parameters import OTHER_WORDS, used
 from .record import FitRecord, kept_of, record_of
 from .setup import Labels, Setup, folds_of, setup_of
 from .validation import check_new_data, namespace_name

@@ -19,7 +19,7 @@ from ..core.progress import ProgressCounter
 from ..core.spectrum import row_blocks
 from ..tuning.solution import Solution
 from .accuracy_warnings import warn_if_inaccurate
-from .parameters import TUNED_SUM, word
+from .parameter_values import TUNED_SUM, word
 from .record import FitRecord
 
 MANY = 64  # targets; from this number on, they are processed in blocks

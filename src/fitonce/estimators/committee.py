@@ -25,7 +25,8 @@ from ..tuning.tuner import Tried
 from .base import KernelModel
 from .classifier import KernelClassifier, labels_as_rows
 from .fisher import KernelFisherDiscriminant
-from .parameters import NUMBER, is_precomputed, store_parameters, word
+from .parameter_values import NUMBER, is_precomputed, word
+from .parameters import store_parameters
 from .probability import calibration_parts, held_out_probabilities
 from .record import FitRecord
 from .ridge import KernelRidge

@@ -1,4 +1,4 @@
-"""Confounds: numbers and categories, coded as columns; and what cannot be combined with them.
+"""Confounds: numbers and categories, coded as columns.
 
 Numbers stay unchanged, dates become days since 1970, categories become one column per level. A
 level that was not in the fit has zeros everywhere, and the regression on the known levels gives it
@@ -17,7 +17,6 @@ import numpy as np
 
 from ..core.arrays import to_numpy
 from ..core.numerical_warnings import depth_inside_package
-from ..core.rows import is_rows
 
 MEANINGS = ("remove", "include")
 DATE_TEXT = re.compile(
@@ -238,45 +237,3 @@ def confounded_words(estimator: Any, confounds: Any, n_samples: int) -> str:
         return ""
     model = estimator[-1] if hasattr(estimator, "steps") else estimator
     return f"{coding_of(confounds, n_samples)[0].words}, {DONE[model.confounding]}"
-
-
-# ---- what cannot be combined with them -----------------------------------------------------------
-
-
-def check_confounded(estimator: Any, X: Any) -> None:
-    """Refuse what is not defined, or has no closed form, with confounds."""
-    name = type(estimator).__name__
-    intercept = getattr(estimator, "fit_intercept", True)
-    if intercept is not True:
-        raise ValueError(
-            f"{name} with confounds needs fit_intercept=True, got {intercept!r} instead: confounds "
-            "are regressed out together with the mean."
-        )
-    if estimator.refine:
-        raise ValueError(f"{name} with confounds has no derivatives: use refine=False.")
-    likelihood = ("gcv", "loo_log_density", "marginal_likelihood")
-    if isinstance(estimator.criterion, str) and estimator.criterion in likelihood:
-        raise ValueError(
-            f"criterion={estimator.criterion!r} uses the fit of all rows, which is not available "
-            "with "
-            'confounds: use a criterion of held-out rows, such as "squared_error".'
-        )
-    if is_rows(X):
-        raise ValueError(
-            f"{name} with confounds needs the rows in memory, got rows in files, blocks or Dask "
-            "collections: load them into memory, or use a subset."
-        )
-    if estimator.landmarks is not None and estimator.shared_landmarks == "drop":
-        raise ValueError(
-            'confounds cannot be combined with shared_landmarks="drop": use True, or False, which '
-            "chooses landmarks on every training set."
-        )
-
-
-def check_no_confounds(model: Any, what: str) -> None:
-    """Refuse what is not available for models with confounds."""
-    if getattr(model, "confounds_", None) is not None:
-        raise ValueError(
-            f"{what} is not available for models with confounds. Fit without confounds, or use "
-            "cross_val_predict."
-        )

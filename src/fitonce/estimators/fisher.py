@@ -15,7 +15,8 @@ from ..tuning.solution import Solution
 from .base import fitted_kernel
 from .blockwise import blockwise
 from .classifier import KernelClassifier
-from .parameters import as_numbers, store_parameters, used
+from .parameter_values import as_numbers
+from .parameters import store_parameters, used
 from .setup import Labels
 
 

@@ -234,6 +234,11 @@ def influences(record: FitRecord) -> np.ndarray:
 
 def check_process(record: FitRecord, what: str) -> None:
     """Refuse a model that is no Gaussian process."""
+    if record.training.confounds is not None:
+        raise ValueError(
+            f"{what} is not available for models with confounds. For intervals with them, use "
+            "predict_interval."
+        )
     if record.penalty != "function":
         raise ValueError(
             f'{what} needs penalty="function", got penalty="dual" instead: only the function norm '

@@ -4,23 +4,29 @@ decided by the training rows. `PARAMETERS` and `NEEDS` are the tables.
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..core.criteria import BY_TARGET, CLASSIFICATION, LOSSES, OF_THE_FIT, REGRESSION
+from ..core.criteria import BY_TARGET, OF_THE_FIT
 from ..kernels import PARAMETERS as KERNEL_PARAMETERS
-from ..kernels import RADIAL, KernelSum, families
+from ..kernels import KernelSum, families
 from ..landmarks.choice import METHODS
-from ..tuning.criterion import AUTO, is_scorer_name, wants_an_estimator
 from .confounding import MEANINGS
-
-NUMBER, SEVERAL, FUNCTION = "number", "several or given", "function"  # see `word`
-TUNED_SUM, EQUAL_SUM = "sum with tuned numbers", "sum with equal shares"
-SCALED_SUM = "sum with scaled widths"
+from .parameter_values import (
+    EQUAL_SUM,
+    KINDS,
+    MAPPING,
+    NUMBER,
+    SCALED_SUM,
+    SEVERAL,
+    TUNED_SUM,
+    check_compression,
+    check_criterion,
+    check_kernel,
+    check_number_of_landmarks,
+    word,
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Parameter:
             return
         given = getattr(estimator, name)
         if self.accepts and word(given) not in self.accepts:
-            listed = ", ".join(map(repr, self.accepts))
+            listed = ", ".join(one if one in KINDS else repr(one) for one in self.accepts)
             raise ValueError(f"{name} must be one of {listed}, got {given!r} instead.")
 
 
@@ -61,6 +67,12 @@ class Need(NamedTuple):
     needed: str
     why: str
 
+    def refuse(self, what: str, other: Any) -> None:
+        """Raise the error: what needs this, and got another value."""
+        raise ValueError(
+            f"{what} needs {self.needed}, got {self.other}={other!r:.100} instead: {self.why}"
+        )
+
 
 def check_parameters(estimator: Any) -> None:
     """Refuse invalid parameters and combinations of them."""
@@ -71,10 +83,15 @@ def check_parameters(estimator: Any) -> None:
         value, other = (getattr(estimator, name, None) for name in (need.name, need.other))
         if word(value) in need.values and word(other) in need.refused:
             given = f'"{value}"' if isinstance(value, str) else f"{value!r:.60}"
-            raise ValueError(
-                f"{need.name}={given} needs {need.needed}, got {need.other}={other!r:.100} "
-                f"instead: {need.why}"
-            )
+            need.refuse(f"{need.name}={given}", other)
+
+
+def check_confounded(estimator: Any) -> None:
+    """Refuse parameters that are not defined, or have no closed form, with confounds."""
+    for need in NEEDS_OF_CONFOUNDS:
+        other = getattr(estimator, need.other, True)
+        if word(other) in need.refused:
+            need.refuse(f"{type(estimator).__name__} with confounds", other)
 
 
 def rows_decide(estimator: Any) -> str | None:
@@ -111,22 +128,6 @@ def store_parameters(estimator: Any, given: dict[str, Any]) -> None:
     vars(estimator).update((name, value) for name, value in given.items() if name != "self")
 
 
-def word(value: Any) -> Any:
-    """A value as the tables name it: words, booleans and None as they are."""
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, KernelSum):
-        equal = EQUAL_SUM if word(value.weights) == "equal" else SCALED_SUM
-        return TUNED_SUM if value.tunes else "sum" if value.dependence is None else equal
-    number = isinstance(value, numbers.Real) or getattr(value, "ndim", None) == 0
-    return NUMBER if number else FUNCTION if callable(value) else SEVERAL
-
-
-def is_precomputed(kernel: Any) -> bool:
-    """Whether X is a kernel matrix."""
-    return bool(word(kernel) == "precomputed")
-
-
 def used(model: Any, name: str) -> Any:
     """A parameter as it was in the fit, even if it has been changed since; before a fit, as it is.
 
@@ -135,184 +136,20 @@ def used(model: Any, name: str) -> Any:
     return model._used[name] if name in model._used else getattr(model, name)
 
 
-def as_numbers(name: str, values: Any) -> np.ndarray:
-    """Values as float64, or an error that names the argument."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numeric, got {values!r} instead.") from error
-
-
-# ---- what single parameters accept ---------------------------------------------------------------
-
-
-def check_alpha(alpha: Any) -> np.ndarray | None:
-    """`alpha` as an array of candidates, or None for "tune"."""
-    accepted = '"tune", a positive number or an array of candidates'
-    if isinstance(alpha, str):
-        if alpha != "tune":
-            raise ValueError(f"alpha must be {accepted}, got {alpha!r} instead.")
-        return None
-    try:
-        candidates = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
-        if alpha is None:
-            raise TypeError
-    except (TypeError, ValueError):
-        raise TypeError(f"alpha must be {accepted}, got {alpha!r} instead.") from None
-    if candidates.ndim != 1 or candidates.size == 0:
-        raise ValueError(
-            "alpha must be a number or a one-dimensional array of candidates, got an array of "
-            f"shape {candidates.shape} instead. "
-            "Candidates are tried one by one; they are not one per target."
-        )
-    positive = np.isfinite(candidates) & (candidates > 0)
-    if not positive.all():
-        raise ValueError(
-            f"alpha must be positive and finite, got {candidates[~positive][0]:g} instead: it is "
-            "added to the eigenvalues of the kernel matrix, and without it held-out values do not "
-            "exist if a row determines its own fit. Use a small positive number."
-        )
-    return candidates
-
-
-def _check_alpha(estimator: Any) -> None:
-    check_alpha(estimator.alpha)
-
-
-def _check_criterion(estimator: Any) -> None:
-    criterion = estimator.criterion
-    names = REGRESSION if estimator.multi_output else (AUTO, *CLASSIFICATION)
-    ours = isinstance(criterion, str) and criterion in names
-    scorer = is_scorer_name(criterion) and criterion not in LOSSES
-    if not (ours or callable(criterion) or scorer):
-        raise ValueError(
-            f"criterion must be one of {', '.join(map(repr, names))}, a scikit-learn scorer by "
-            "name or as an object, or a callable(y, held_out) -> score (higher is better), got "
-            f"{criterion!r} instead."
-        )
-    if callable(criterion) and wants_an_estimator(criterion):
-        raise TypeError(
-            "criterion must be a callable(y, held_out) -> score, got one that takes an estimator "
-            "and rows as well: there is no refitted estimator to pass to it. Make a scorer of its "
-            "metric with sklearn.metrics.make_scorer, or use it as scoring= of cross_val_score."
-        )
-
-
-def _check_compression(estimator: Any) -> None:
-    given = estimator.compression
-    if not _is_finite_number(given) or given <= 0:
-        raise ValueError(f"compression must be a positive number, got {given!r} instead.")
-
-
-def _check_class_weight(estimator: Any) -> None:
-    given = estimator.class_weight
-    if not (given is None or isinstance(given, Mapping) or word(given) == "balanced"):
-        raise ValueError(f'class_weight must be a dict, "balanced" or None, got {given!r} instead.')
-
-
-def _check_kernel(estimator: Any) -> None:
-    """The kernel, and the parameters that it has."""
-    if isinstance(estimator.kernel, KernelSum):
-        return  # it is checked when the columns are known
-    for kernel in _checked_families(estimator.kernel):
-        names = KERNEL_PARAMETERS[kernel] if isinstance(kernel, str) else ()
-        if "gamma" in names:
-            _check_gamma(estimator.gamma, kernel)
-        for name in ("degree", "coef0"):
-            value = getattr(estimator, name)
-            tuned = word(value) == "tune" and kernel in ("poly", "polynomial")
-            if name in names and not tuned and not _is_finite_number(value):
-                raise ValueError(
-                    f'{name} must be a finite number, or "tune" for the polynomial kernel, got '
-                    f"{value!r} instead."
-                )
-
-
-def _check_kernel_params(estimator: Any) -> None:
-    given = estimator.kernel_params
-    if given is not None and not isinstance(given, dict):
-        raise TypeError(f"kernel_params must be a dict or None, got {given!r} instead.")
-
-
-def _checked_families(kernel: Any) -> tuple[Any, ...]:
-    """The kernels that a parameter names: one, or several to choose from."""
-    several = isinstance(kernel, (list, tuple))
-    if several and not kernel:
-        raise ValueError("kernel must have at least one kernel, got an empty list instead.")
-    if several and not all(isinstance(name, str) for name in kernel):
-        raise TypeError(
-            f"a list of kernels must contain names, got {kernel!r} instead: to compare functions, "
-            "use GridSearchCV or their best_score_."
-        )
-    found = families(kernel)
-    listed = found if isinstance(found, tuple) else (found,)
-    for name in listed:
-        if not callable(name) and not (isinstance(name, str) and name in KERNEL_PARAMETERS):
-            raise ValueError(
-                f"kernel must be one of {', '.join(map(repr, KERNEL_PARAMETERS))}, a callable "
-                'kernel(X, Y) -> matrix, a KernelSum or, to choose among several kernels, "tune" '
-                f"or a list of names, got {name!r} instead."
-            )
-    if len(listed) > 1 and "precomputed" in listed:
-        raise ValueError(
-            "a list of kernels cannot contain 'precomputed', for which X is a kernel matrix: fit "
-            "it separately and compare best_score_."
-        )
-    return listed
-
-
-def _check_gamma(gamma: Any, kernel: str) -> None:
-    positive = kernel in RADIAL
-    if gamma is None or word(gamma) in ("tune", "scale", "auto"):
-        return
-    if kernel == "rbf" and np.ndim(gamma) == 1:
-        widths = np.asarray(gamma, dtype=np.float64)
-        if not np.all(np.isfinite(widths)) or np.any(widths < 0):
-            raise ValueError("gamma must be finite and not negative for every feature.")
-        return
-    if not _is_finite_number(gamma) or (positive and gamma <= 0):
-        kind = "a positive finite number" if positive else "a finite number"
-        raise ValueError(
-            f'gamma must be {kind}, "tune", "scale", "auto" or None (1/n_features) or, for rbf, '
-            f"one value per feature, got {gamma!r} instead."
-        )
-
-
-def _check_landmarks(estimator: Any) -> None:
-    landmarks = estimator.landmarks
-    if landmarks is None:
-        return
-    whole = isinstance(landmarks, numbers.Integral)
-    if isinstance(landmarks, bool) or (isinstance(landmarks, numbers.Number) and not whole):
-        raise TypeError(
-            f"landmarks must be an integer, an array of points or None, got {landmarks!r} instead."
-        )
-    if whole and landmarks < 1:
-        raise ValueError(
-            f"landmarks must be at least 1, got {landmarks!r} instead: it is the number of kernels "
-            "in the model."
-        )
-
-
-def _is_finite_number(value: Any) -> bool:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return number and bool(np.isfinite(value))
-
-
 # ---- the tables ----------------------------------------------------------------------------------
 
 BOOLEANS, GIVEN = (True, False), (NUMBER, SEVERAL)
 PARAMETERS = {
     "kernel": Parameter(
-        _check_kernel,
+        check_kernel,
         (SEVERAL, TUNED_SUM, EQUAL_SUM, SCALED_SUM),
         (TUNED_SUM,),
         "the kernel is chosen on each training set",
     ),
     "class_weight": Parameter(
-        _check_class_weight,
+        ("balanced", None, MAPPING),
         ("balanced",),
-        ("balanced", SEVERAL),
+        ("balanced", MAPPING),
         'class_weight="balanced" depends on the training rows',
     ),
     "calibration": Parameter(
@@ -322,21 +159,23 @@ PARAMETERS = {
         "calibration={value!r} places the threshold on each training set",
     ),
     "readout": Parameter(("lda", "centroid")),
-    "alpha": Parameter(
-        _check_alpha, ("tune", SEVERAL), description="alpha is chosen on each training set"
+    "alpha": Parameter(  # accepted by `check_alpha`
+        rows=("tune", SEVERAL), description="alpha is chosen on each training set"
     ),
     "cv": Parameter((), GIVEN, GIVEN, "cv splits each training set"),
     "landmarks": Parameter(
-        _check_landmarks, (NUMBER,), description="landmarks are chosen on each training set"
+        check_number_of_landmarks,
+        (NUMBER,),
+        description="landmarks are chosen on each training set",
     ),
     "random_state": Parameter(labels=(None, SEVERAL)),
     "gamma": Parameter(rows=("tune", "scale")),
     "degree": Parameter(rows=("tune",)),
     "coef0": Parameter(rows=("tune",)),
-    "kernel_params": Parameter(_check_kernel_params),
+    "kernel_params": Parameter((None, MAPPING)),
     "penalty": Parameter(("function", "dual", "tune"), ("tune",)),
-    "criterion": Parameter(_check_criterion),
-    "compression": Parameter(_check_compression),
+    "criterion": Parameter(check_criterion),
+    "compression": Parameter(check_compression),
     "pooled": Parameter(BOOLEANS),
     "refine": Parameter(BOOLEANS, labels=(True,)),
     "search": Parameter(("auto", "full")),
@@ -450,5 +289,32 @@ NEEDS = (
         "landmarks=None",
         "the sums over rows that landmarks are fitted from contain all targets at once. Use "
         "alpha_per_target=False, or fit the targets one by one.",
+    ),
+)
+NEEDS_OF_CONFOUNDS = (
+    Need(
+        "confounds",
+        GIVEN,
+        "fit_intercept",
+        (False, "penalized", "coefficient"),
+        "fit_intercept=True",
+        "confounds are regressed out together with the mean.",
+    ),
+    Need("confounds", GIVEN, "refine", (True,), "refine=False", "there are no derivatives."),
+    Need(
+        "confounds",
+        GIVEN,
+        "criterion",
+        OF_THE_FIT,
+        "a criterion of held-out rows",
+        'this one uses the fit of all rows. Use, for example, "squared_error".',
+    ),
+    Need(
+        "confounds",
+        GIVEN,
+        "shared_landmarks",
+        ("drop",),
+        "shared_landmarks=True or False",
+        "False chooses landmarks on every training set.",
     ),
 )

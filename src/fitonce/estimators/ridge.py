@@ -19,7 +19,6 @@ from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
 from .by_target import check_stored, solve_by_target, works_by_target
-from .confounding import check_no_confounds
 from .intervals import intervals, process_of, spread_of
 from .parameters import store_parameters
 from .record import kept_of, record_of, record_of_unseen
@@ -270,7 +269,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot be combined: choose one.")
         if return_std or return_cov:
-            check_no_confounds(self, "the spread of a Gaussian process")
             return self._predicted_with_spread(X, return_cov, signal_variance, noise)
         return self._predicted(X, "predict", confounds)
 
@@ -329,7 +327,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         >>> print(f"{process.standardized.std():.2f}")  # of held-out rows
         1.00
         """
-        check_no_confounds(self, "gaussian_process()")
         return process_of(record_of(self, "gaussian_process"), signal_variance)
 
     def predict_interval(
@@ -396,6 +393,4 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         """
         record = record_of_unseen(self, "predict_interval")
         X, _, C = self._new_rows(X, "predict_interval", confounds)
-        if scaled:
-            check_no_confounds(self, "scaled=True")
         return intervals(record, X, C, confidence, method, cv, union, scaled)

@@ -29,8 +29,9 @@ from ..tuning.data import Data
 from ..tuning.decompose import row_scale_of
 from ..tuning.specification import Specification
 from ..tuning.tuner import Tuner
-from .confounding import check_confounded, coding_of
-from .parameters import check_alpha, check_parameters, is_precomputed
+from .confounding import coding_of
+from .parameter_values import check_alpha, is_precomputed
+from .parameters import check_confounded, check_parameters
 from .validation import (
     as_rows,
     check_fit_data,
@@ -198,7 +199,12 @@ def _validated(
     columns are not read yet.
     """
     if confounds is not None:
-        check_confounded(estimator, training.X)
+        check_confounded(estimator)
+        if is_rows(training.X):
+            raise ValueError(
+                "confounds need the rows in memory, got rows in files, blocks or Dask collections: "
+                "load them into memory, or use a subset."
+            )
         estimator.confounds_, coded = coding_of(confounds, training.n_samples)
         training = replace(training, confounds=coded)
     active, X, C = training.active, training.active_X(), training.confounds

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..core.readout import Signs
 from .classifier import KernelClassifier
-from .parameters import as_numbers, store_parameters
+from .parameter_values import as_numbers
+from .parameters import store_parameters
 from .setup import Labels
 
 

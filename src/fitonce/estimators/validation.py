@@ -19,7 +19,8 @@ from ..core.arrays import Array, namespace, to_numpy
 from ..core.rows import Rows, is_rows
 from ..kernels import families
 from ..rows.dask import DaskRows, gathered, is_dask
-from .parameters import as_numbers, is_precomputed, used
+from .parameter_values import as_numbers, is_precomputed
+from .parameters import used
 
 
 def is_foreign_array(X: Any) -> bool:

@@ -41,7 +41,7 @@ from ..crossval.depends import depends, fit_weights
 from ..crossval.metrics import Outputs
 from ..estimators.accuracy_warnings import INACCURATE
 from ..estimators.fitted import is_model
-from ..estimators.parameters import word
+from ..estimators.parameter_values import word
 from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
 from ..inference.placements import Placement
