@@ -118,6 +118,7 @@ class NoiseCeiling:
         return np.sqrt(self.r2)
 
     def _share(self, noise: Any) -> Any:
+        """The share of the signal in signal plus noise; 0 without any."""
         signal = np.maximum(self.signal, 0.0)
         total = signal + noise
         share = np.divide(signal, total, out=np.zeros_like(total), where=total > 0)

@@ -1049,8 +1049,7 @@ def test_saved_models_predict_and_say_what_they_lack(estimator):
         np.testing.assert_array_equal(held_out_of(copy), held_out_of(model))
         for call in (lambda: copy.at(1.0), lambda: copy.verify()):  # noqa: B023
             with pytest.raises(
-                ValueError,
-                match=r"(at|verify)\(\) needs the decomposition.*fit the model again",
+                ValueError, match=r"(at|verify)\(\) needs the decomposition.*fit the model again"
             ):
                 call()
     big_X, big_y = rows_for(estimator, 200)

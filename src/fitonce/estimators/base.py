@@ -160,6 +160,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._columns = training.active if partly else None
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
+        """Set the classes, the kernel as it was chosen, and the parameters that predictions use."""
         kernel_and_rows = ("kernel", "kernel_params", "fit_intercept", "landmarks")
         names = (*kernel_and_rows, "calibration", "criterion")
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}

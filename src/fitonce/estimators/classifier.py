@@ -197,6 +197,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return class_sets(record, X, C, confidence, method, cv, per_class)
 
     def _probabilities(self, X: Any, method: str, confounds: Any = None) -> Array:
+        """Class probabilities (n, c) from the calibration of the fit."""
         decision = self._predicted(X, method, confounds)
         # decisions have already been shifted
         shift = np.zeros(len(self.classes_))

@@ -19,6 +19,7 @@ from ..core.arrays import to_numpy
 from ..core.numerical_warnings import depth_inside_package
 
 MEANINGS = ("remove", "include")
+CATEGORIES = ("category", "Categorical", "Enum")  # dtypes of pandas and polars
 DATE_TEXT = re.compile(
     r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))"
     r"([ T]\d{1,2}:\d{2}.*)?\s*$"
@@ -117,30 +118,22 @@ def _columns(
     confounds: Any, n_samples: int, method: str
 ) -> tuple[tuple[str, ...], list[np.ndarray]]:
     """Names and columns of a data frame, an array (n,) or (n, q), or a list."""
-    if hasattr(confounds, "columns") and hasattr(confounds, "iloc"):
+    if hasattr(confounds, "columns"):
         names = tuple(map(str, confounds.columns))
-        columns = [_column(confounds.iloc[:, j]) for j in range(len(names))]
-        declared = [str(dtype) == "category" for dtype in confounds.dtypes]
-    elif hasattr(confounds, "columns"):  # polars
-        names = tuple(map(str, confounds.columns))
-        columns = [np.asarray(confounds[name].to_numpy()) for name in names]
-        declared = [str(dtype).startswith(("Categorical", "Enum")) for dtype in confounds.dtypes]
+        frame = confounds.iloc if hasattr(confounds, "iloc") else confounds
+        series = [frame[:, j] for j in range(len(names))]
     else:
-        named = getattr(confounds, "name", None)
-        A = _column(confounds) if hasattr(confounds, "iloc") else np.asarray(to_numpy(confounds))
+        A = confounds if hasattr(confounds, "iloc") else np.asarray(to_numpy(confounds))
         if A.ndim not in (1, 2):
             raise ValueError(
                 f"confounds must be a data frame, or an array of shape (n_samples,) or (n_samples, "
                 f"n_confounds), got {A.ndim} dimensions instead."
             )
-        columns = [A] if A.ndim == 1 else list(A.T)
-        declared = [str(getattr(confounds, "dtype", "")) == "category"] * len(columns)
-        only = "confound" if named is None else str(named)
-        names = (
-            (only,)
-            if len(columns) == 1
-            else tuple(f"confound {j + 1}" for j in range(len(columns)))
-        )
+        series = [A] if A.ndim == 1 else list(A.T)
+        names = tuple(f"confound {j + 1}" for j in range(len(series)))
+        if len(series) == 1:
+            names = (str(getattr(confounds, "name", None) or "confound"),)
+    columns = [_column(one) for one in series]
     if not columns:
         raise ValueError("confounds have no columns: leave them out (confounds=None).")
     if len(columns[0]) != n_samples:
@@ -149,8 +142,8 @@ def _columns(
             f"in {method} instead."
         )
     settled = [_settled(column) for column in columns]
-    for name, column, meant in zip(names, settled, declared, strict=True):
-        if not meant and _looks_like_dates(column):
+    for name, column, given in zip(names, settled, series, strict=True):
+        if not str(given.dtype).startswith(CATEGORIES) and _looks_like_dates(column):
             raise ValueError(
                 f"the confound {name!r} has dates as text, such as {str(column[0])!r}; as a "
                 "category, every date would be a level. For their trend, convert them to dates, as "
@@ -200,6 +193,7 @@ def _is_category(column: np.ndarray) -> bool:
 
 
 def _texts(column: np.ndarray) -> np.ndarray:
+    """The values as strings; raises an error if one is missing."""
     missing = [value is None or value != value for value in column.tolist()]
     if any(missing):
         raise ValueError(
@@ -210,6 +204,7 @@ def _texts(column: np.ndarray) -> np.ndarray:
 
 
 def _as_number(name: str, column: np.ndarray) -> np.ndarray:
+    """The values as float64; raises an error if one is no finite number."""
     try:
         numbers = column.astype(np.float64)
     except (TypeError, ValueError):

@@ -24,7 +24,7 @@ from .probability import by_output
 from .setup import Setup, setup_of
 from .svc import LeastSquaresSVC
 
-WIDTHS = 4.0 ** np.arange(-3, 4)  # times the central gamma, where gamma is tuned
+WIDTHS = 4.0 ** np.arange(-3, 4)  # times the central gamma: a factor of 64 both ways
 
 
 class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

@@ -254,6 +254,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return Labels(Indicators(len(classes), priors, equal, free), classes, codes, weights)
 
     def _check_n_components(self, limit: int) -> None:
+        """Refuse a number of axes that the classes do not have."""
         if self.n_components is None:
             return
         whole = isinstance(self.n_components, (int, np.integer))
@@ -324,6 +325,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
 def _check_degrees_of_freedom(sizes: np.ndarray, weighted: bool) -> None:
+    """Refuse rows that leave no degrees of freedom within the classes."""
     if sizes.sum() > len(sizes):
         return
     what = "the sum of the sample weights" if weighted else "the number of samples"
@@ -336,6 +338,7 @@ def _check_degrees_of_freedom(sizes: np.ndarray, weighted: bool) -> None:
 
 
 def _checked_priors(given: Any, n_classes: int) -> tuple[float, ...]:
+    """Priors that sum to one, as plain numbers; raises errors if they are invalid."""
     priors = as_numbers("priors", given)
     if priors.shape != (n_classes,):
         raise ValueError(

@@ -20,15 +20,14 @@ from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
 from ..core.sum_of_smoothers import Sum
 from ..uncertainty.intervals import conformal_sets, hull, jackknife_minmax, jackknife_plus
-from ..uncertainty.left_out import LeftOut, influence, left_out, mass_of
+from ..uncertainty.left_out import ELEMENTS, LeftOut, influence, left_out, mass_of
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
 from ..uncertainty.sets import FullSets, LeftOutSets, mass_of_classes
 from .record import FitRecord
 from .setup import default_folds, folds_of
 
 METHODS = ("jackknife+", "cv+", "jackknife-minmax", "full")
-FOLDS = 10  # of CV+ by default
-ELEMENTS = 1 << 21  # values of left-out models at new rows in memory at a time
+FOLDS = 10  # of CV+ by default, as in its paper (Barber et al. 2021)
 
 
 def check_asked(confidence: float, method: str) -> None:

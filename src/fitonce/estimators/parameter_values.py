@@ -13,7 +13,7 @@ from ..kernels import PARAMETERS as KERNEL_PARAMETERS
 from ..kernels import RADIAL, KernelSum, families
 from ..tuning.criterion import AUTO, is_scorer_name, wants_an_estimator
 
-NUMBER, SEVERAL, FUNCTION, MAPPING = "number", "several or given", "function", "a dict"
+NUMBER, SEVERAL, FUNCTION, MAPPING = "a number", "several or given", "a function", "a dict"
 TUNED_SUM, EQUAL_SUM = "sum with tuned numbers", "sum with equal shares"
 SCALED_SUM = "sum with scaled widths"
 KINDS = (NUMBER, SEVERAL, FUNCTION, MAPPING)
@@ -81,6 +81,7 @@ def check_compression(estimator: Any) -> None:
 
 
 def check_criterion(estimator: Any) -> None:
+    """Refuse a criterion that is neither ours nor a scorer of held-out values."""
     criterion = estimator.criterion
     names = REGRESSION if estimator.multi_output else (AUTO, *CLASSIFICATION)
     ours = isinstance(criterion, str) and criterion in names
@@ -145,6 +146,7 @@ def _checked_families(kernel: Any) -> tuple[Any, ...]:
 
 
 def check_gamma(gamma: Any, kernel: str) -> None:
+    """Refuse a gamma that a kernel cannot use."""
     positive = kernel in RADIAL
     if gamma is None or word(gamma) in ("tune", "scale", "auto"):
         return
@@ -162,6 +164,7 @@ def check_gamma(gamma: Any, kernel: str) -> None:
 
 
 def check_number_of_landmarks(estimator: Any) -> None:
+    """Refuse a number that is no whole number of landmarks."""
     landmarks = estimator.landmarks
     if landmarks is None:
         return

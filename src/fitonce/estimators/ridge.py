@@ -223,6 +223,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         check_stored(self)
 
     def _solve_winner(self, winner: Trial, path: Path | None) -> None:
+        """Solve at the chosen alpha, or targets in blocks at their own."""
         record = kept_of(self, "a fit")
         if not record.by_target:
             super()._solve_winner(winner, path)

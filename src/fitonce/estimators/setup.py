@@ -75,6 +75,7 @@ class Training:
         return replace(self, X=self.X[:, :0]) if overwritten else self
 
     def active_X(self) -> Any:
+        """The rows with positive weight, or the kernel among them."""
         if self.all_active:
             return self.X
         X = take(self.X, self.active)

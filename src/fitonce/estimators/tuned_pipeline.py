@@ -18,7 +18,7 @@ from .classifier import KernelClassifier
 from .record import kept_of
 from .setup import default_folds
 
-FOLDS = 5  # of the whole pipeline: 5 and 10 give the same log-loss on noise (test_tuned_pipeline)
+FOLDS = 5  # of the whole pipeline; as many as in scikit-learn's CalibratedClassifierCV
 
 
 class TunedPipeline(Pipeline):
@@ -151,6 +151,7 @@ class TunedPipeline(Pipeline):
         return self.fit(X, y, **params).transform(X)
 
     def _checked(self) -> Sequence[Mapping[str, Any]]:
+        """The candidates; raises errors if they are invalid."""
         given = [{}] if self.candidates is None else self.candidates
         last = self.steps[-1][0]
         maps = isinstance(given, (list, tuple)) and all(isinstance(one, Mapping) for one in given)
@@ -209,6 +210,7 @@ def _uses_targets(step: BaseEstimator) -> bool:
 
 
 def _held_out(model: Any) -> float:
+    """The held-out score of a fitted model, the mean over targets."""
     score = getattr(model, "best_score_", None)
     if score is None:
         raise TypeError(

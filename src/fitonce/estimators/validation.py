@@ -178,6 +178,7 @@ def namespace_name(X: Any) -> str:
 
 
 def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
+    """A two-dimensional array as float64 on its device, with as many columns as in the fit."""
     xp = namespace(X)
     X = X.detach() if getattr(X, "requires_grad", False) else X  # no gradients are needed here
     name = type(estimator).__name__

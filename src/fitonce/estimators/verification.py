@@ -138,6 +138,7 @@ def _compared(
 
 
 def _training_X(training: Any, X: Any) -> Any:
+    """The training rows, or the kernel matrix that has to be passed again."""
     if not training.precomputed:
         return training.X
     if X is None:

@@ -80,6 +80,7 @@ def read_process(problem: Problem, path: Path, variance: np.ndarray) -> Gaussian
 
 
 def _log_likelihood(problem: Problem, path: Path, variance: np.ndarray) -> float:
+    """The log marginal likelihood of all targets together."""
     n_free = problem.n_samples - int(problem.smoother.Q0.shape[1])
     log_determinant = float(problem.smoother.log_determinant(path.mus)[0])
     log_weights = float(np.sum(np.log(to_numpy(problem.row_weights))))
