@@ -6,6 +6,7 @@ there are several.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ import scipy.special
 FLAT = float(np.exp(-10.0))  # differences of logits at which all classes are equally probable
 TINY = float(np.finfo(float).tiny)
 NEWTON_STEPS = 60
+QUADRATIC = 1e-6  # a step of Newton's method this small leaves an error of about its square
 SMALL_STEP = 1e-5  # of a parameter, below which rounding decides which of two losses is smaller
 OFFSET_PRIOR = 1.0  # precision of the normal prior on class offsets
 ELEMENTS = 1 << 16  # scores up to which β is tried for all doublings at once
@@ -67,18 +69,20 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
     """For each of m candidates (m, k, c), the β that minimizes the cross-entropy of softmax(β ·
     scores).
 
-    The loss is convex in β; the root of its derivative, the mean over rows of Σ_j (p_j(β) -
-    target_j) score_j, is found on log β for all candidates together by Newton's method inside a
-    shrinking bracket. With scores s ≤ 0, less the largest of each row, C = mean Σ_j target_j |s_j|
-    and U = mean Σ_j |s_j|:
+    The loss is convex in β; its derivative is the mean over rows of Σ_j (p_j(β) - target_j)
+    score_j. With scores s ≤ 0, less the largest of each row, C = mean Σ_j target_j |s_j| and U =
+    mean Σ_j |s_j|:
 
     - above (c - 1)/(e C) the derivative is positive, since Σ_j p_j |s_j| ≤ (c - 1)/(e β);
     - below `FLAT`/U all probabilities are equal. Scores that are worse than useless end there.
 
-    A candidate that has arrived is left alone: a few that come slowly do not keep the others.
     Both bounds scale with the scores: their unit does not matter.
     """
     n_classes = scores.shape[2]
+    if n_classes == 2:
+        with np.errstate(invalid="ignore"):
+            difference = scores[:, :, 1] - scores[:, :, 0]
+        return inverse_temperatures_of_two(np.where(labels == 1, difference, -difference), weights)
     weight = weights / weights.sum()
     centred = np.ascontiguousarray(
         np.moveaxis(scores, 2, 0)
@@ -92,24 +96,64 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
     targets = soft_targets(labels, weights, n_classes).T[:, None, :]
     targets = _of_present(targets, centred, axis=0)
     constant = np.sum(targets * finite, axis=0) @ weight
-    left_out = 0.0
-    if n_classes == 2:  # the better one's score is 0, exp(0) = 1: the other says everything
-        centred, finite = (np.min(part, axis=0, keepdims=True) for part in (centred, finite))
-        left_out = 1.0
 
     def derivatives(log_beta: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slope and curvature of some candidates, with their β at those values."""
         scores, values = centred[:, which], finite[:, which]
         p = np.exp(np.exp(log_beta)[:, None] * scores)
-        p /= left_out + np.sum(p, axis=0)
+        p /= np.sum(p, axis=0)
         mean = np.sum(p * values, axis=0)
         spread = np.sum(p * values**2, axis=0) - mean**2
         return mean @ weight - constant[which], np.exp(log_beta) * (spread @ weight)
 
-    lower = np.full(len(scores), np.log(FLAT))
     upper = np.log((n_classes - 1.0) / np.e / np.maximum(-constant, TINY))
-    log_beta = np.clip(np.zeros(len(scores)), lower, upper)
-    rising = derivatives(lower, np.arange(len(scores)))[0] >= 0  # the least is at the lower bound
+    return np.asarray(np.exp(_roots(derivatives, upper)) / unit)
+
+
+def inverse_temperatures_of_two(margins: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The same for two classes, from the margins (m, k) of the own class over the other, which are
+    infinite where one of them is absent.
+
+    The worse of the two has the score -|margin|, and with targets 1 - δ and δ, p = σ(-β|margin|),
+
+        slope = C - mean p |margin|,        curvature in β = mean p (1 - p) margin².
+    """
+    weight, doubt = weights / weights.sum(), 1.0 / (weights.sum() + 2.0)
+    size = np.abs(margins)
+    size[~np.isfinite(size)] = 0.0
+    unit = size @ weight
+    unit = np.where(unit > 0, unit, 1.0)
+    size /= unit[:, None]
+    constant = (np.where(margins > 0, doubt, 1.0 - doubt) * size) @ weight
+
+    def derivatives(log_beta: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        beta, own = np.exp(log_beta), size if len(which) == len(size) else size[which]
+        p = own * -beta[:, None]
+        np.exp(p, out=p)
+        rest = p + 1.0
+        p /= rest
+        p *= own
+        np.subtract(own, p, out=rest)
+        rest *= p
+        return constant[which] - p @ weight, beta * (rest @ weight)
+
+    return np.asarray(
+        np.exp(_roots(derivatives, np.log(1.0 / np.e / np.maximum(constant, TINY)))) / unit
+    )
+
+
+def _roots(
+    derivatives: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    upper: np.ndarray,
+) -> np.ndarray:
+    """log β (m,) of all candidates together, by Newton's method inside a shrinking bracket from
+    `FLAT` to an upper bound.
+
+    A candidate that has arrived is left alone: a few that come slowly do not keep the others.
+    """
+    lower, upper = np.full(len(upper), np.log(FLAT)), upper.copy()
+    log_beta = np.clip(np.zeros(len(upper)), lower, upper)
+    rising = derivatives(lower, np.arange(len(lower)))[0] >= 0  # the least is at the lower bound
     log_beta = np.where(rising, lower, log_beta)
     active = np.flatnonzero(~rising)
     for _ in range(NEWTON_STEPS):
@@ -126,9 +170,10 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
             step = at - slope / np.where(curvature > 0, curvature, 1.0)
         inside = (curvature > 0) & (step >= low) & (step <= high)
         log_beta[active] = np.where(inside, step, 0.5 * (low + high))
+        moved = np.abs(log_beta[active] - at)
         # candidates that tie must not be told apart by what is left
-        active = active[np.abs(log_beta[active] - at) >= 1e-12]
-    return np.asarray(np.exp(log_beta) / unit)
+        active = active[moved >= np.where(inside, QUADRATIC, 1e-12)]
+    return log_beta
 
 
 def _unit(scores: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -20,7 +20,12 @@ import numpy as np
 import scipy.special
 
 from .arrays import Array, asarray_like, namespace, to_numpy
-from .calibration import inverse_temperatures, least_probability, mixed
+from .calibration import (
+    inverse_temperatures,
+    inverse_temperatures_of_two,
+    least_probability,
+    mixed,
+)
 from .spectrum import row_blocks
 
 TOGETHER = 1 << 16  # held-out numbers that are summed together
@@ -299,9 +304,16 @@ def log_loss(scores: HeldOutScores) -> np.ndarray:
     decision, labels = scores.classes
     if decision.shape[2] > 2:
         return scores.mean(-np.log(scores.probabilities()[:, np.arange(len(labels)), labels]))
-    own = scipy.special.expit(scores.inverse_temperatures[:, None] * margins(scores)[0])
-    floor = least_probability(scores.weights, 2)
-    return scores.mean(-np.log(floor + (1.0 - 2.0 * floor) * own))
+    return log_loss_of_two(margins(scores)[0], scores.weights)
+
+
+def log_loss_of_two(margins: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The same (m,) for two classes, from the margins (m, k) of the own class over the other."""
+    floor = least_probability(weights, 2)
+    own = scipy.special.expit(inverse_temperatures_of_two(margins, weights)[:, None] * margins)
+    own *= 1.0 - 2.0 * floor
+    own += floor
+    return np.asarray(-np.log(own, out=own) @ weights / weights.sum())
 
 
 def brier(scores: HeldOutScores) -> np.ndarray:
@@ -330,8 +342,12 @@ def squared_error_and_log_loss(scores: HeldOutScores) -> np.ndarray:
     if len(np.unique(labels)) < 2:  # a fold of one class, whose frequencies leave no error
         spread = entropy = 1.0
     squares = _of_numbers("squared_error", scores).mean(axis=1)
-    summed = total * log_loss(scores) / entropy + AS_MANY_ROWS * squares / spread
-    return np.asarray(summed / (total + AS_MANY_ROWS))
+    return blended(total, squares / spread, log_loss(scores) / entropy)
+
+
+def blended(total: float, squares: np.ndarray, log_losses: np.ndarray) -> np.ndarray:
+    """(n L + 50 S)/(n + 50) of losses that are shares of what the class frequencies have."""
+    return np.asarray((total * log_losses + AS_MANY_ROWS * squares) / (total + AS_MANY_ROWS))
 
 
 Loss = Callable[[HeldOutScores], np.ndarray]  # (m,), or (m, t) of numbers
