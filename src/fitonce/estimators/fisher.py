@@ -78,10 +78,11 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Whether to continue from the best point of the lattice to the local minimum: gamma by
         gradient or line search, alpha by Newton's method if the criterion has derivatives.
         Candidates given as an array are not refined.
-    search : {"auto", "full"}, default="auto"
+    search : {"auto", "full", "coarse"}, default="auto"
         How to tune gamma. "full" tries the whole lattice on all rows. "auto" does so below 1000
         rows; with more rows, it tries the lattice on a sample and then moves from the best gamma to
-        better neighbors on all rows.
+        better neighbors on all rows. "coarse" tries a quarter of the gammas, and every fourth power
+        of two for alpha: for work that repeats the search many times, such as permutation tests.
     cv : int, splitter, iterable of splits or None, default=None
         The splits for held-out values, which are used for tuning, calibration and
         `held_out_decision_`. None means leave-one-out (leave-one-group-out if groups are given).

@@ -178,7 +178,7 @@ PARAMETERS = {
     "compression": Parameter(check_compression),
     "pooled": Parameter(BOOLEANS),
     "refine": Parameter(BOOLEANS, labels=(True,)),
-    "search": Parameter(("auto", "full")),
+    "search": Parameter(("auto", "full", "coarse")),
     "confounding": Parameter(MEANINGS),
     "fit_intercept": Parameter((*BOOLEANS, "penalized", "coefficient")),
     "landmark_method": Parameter(METHODS, labels=("greedy",)),

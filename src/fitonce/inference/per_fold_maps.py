@@ -8,50 +8,41 @@ unit targets give the matrices of the maps
     S: training targets → held-out targets
     R = I - H: training targets → residuals, for the scatter E = YᵀRY
 
-If something is tuned, each labeling goes through the same `Tuner` as in a fit, in every training
-set. All labelings share the decompositions; numbers whose alpha alone is tuned also share the
-products that evaluate the candidates.
+If something is tuned, each labeling makes the same choice as in a fit, in every training set
+(`choices`). All labelings share the decompositions and the products.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, take
-from ..core.columns import columns_at_once
 from ..core.holdout import ResidualMap
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
-from ..core.spectrum import row_blocks
 from ..core.splits import Split, Splits
-from ..core.ties import ROUNDING
+from ..core.ties import EPSILON, ROUNDING
 from ..crossval.lookup import FoldContext
-from ..crossval.metrics import Outputs
+from ..crossval.metrics import Outputs, size_of_targets
 from ..estimators.confounding import new_confounds
 from ..estimators.fitted import final_step
 from ..estimators.setup import Setup, folds_of, setup_of
 from ..estimators.validation import check_new_data
-from ..tuning.many_targets import HoldOut, held_out_by_formulas, held_out_by_maps, losses_of_targets
 from ..tuning.problem import Problem
-from ..tuning.trial_runner import TrialRunner
-from ..tuning.trials import Parameters, least
+from ..tuning.trials import Parameters
 from ..tuning.tuner import Tuner
+from .choices import Choice, Choices, key_of
 from .factors import is_definite, kept_targets
 from .placements import Placement
 from .question import Question
 
-Choice = tuple[tuple[tuple[str, Any], ...], float]  # chosen parameters (and penalty), and alpha
-
-
-def key_of(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Parameters as what they can be looked up by."""
-    return tuple(sorted(parameters.items()))
+TERMS = 2.0 * EPSILON / ROUNDING  # of a sum: each is off by an ulp, as in `settled_decisions`
 
 
 @dataclass
@@ -77,7 +68,7 @@ class TrainedFold:
         if self.one_kernel and spec.alphas is not None and len(spec.alphas) == 1:
             self.fixed = key_of(first.other), float(spec.alphas[0])
 
-    def problem(self, parameters: Mapping[str, Any], sample: Tuner | None = None) -> Problem:
+    def problem(self, parameters: Parameters, sample: Tuner | None = None) -> Problem:
         """The decomposition for these kernel parameters, of all rows or of a sample.
 
         The latest ones are kept while they fit into the budget.
@@ -103,11 +94,13 @@ class TrainedFold:
         """The shared decomposition with the labels of a tuner."""
         return self.problem(parameters, tuner).with_targets(tuner.data.targets)
 
-    def maps(self, choice: Choice) -> tuple[Array, Array | None, bool]:
-        """S (m, n) from unscaled training targets to held-out targets; diag(s) R diag(s) where the
-        readout needs it, and whether the kernel is definite.
+    @cached_property
+    def maps(self) -> tuple[Array, Array | None, bool]:
+        """Of the only choice: S (m, n) from unscaled training targets to held-out targets, diag(s)
+        R diag(s) where the readout needs it, and whether the kernel is definite.
         """
-        problem, mu = self.problem(dict(choice[0])), choice[1]
+        assert self.fixed is not None
+        problem, mu = self.problem(dict(self.fixed[0])), self.fixed[1]
         problem = problem.with_targets(eye_like(problem.n_samples, problem.smoother.Q0))
         fitted = problem.fit(mu)
         new = problem.kernel, self.X_test, problem.X
@@ -120,47 +113,49 @@ class TrainedFold:
         )
         return S, R if problem.row_scale is None else problem.row_scale * R, definite
 
+    def by_maps(self, Y: Array) -> tuple[Array, Array, Array | None, bool]:
+        """What `predicted` gives, for many labelings of the only choice. Equal rows of S make sums
+        that differ by rounding only.
+        """
+        (S, R, definite), xp = self.maps, namespace(Y)
+        B, t, n = Y.shape
+        flat = xp.reshape(Y, (B * t, n))
+        P = xp.reshape(flat @ S.T, (B, t, -1))
+        unit = xp.max(xp.sum(xp.abs(S), axis=1)) * xp.max(xp.abs(Y), axis=-1)
+        E = None
+        if R is not None:
+            E = Y @ xp.matrix_transpose(xp.reshape(flat @ R, (B, t, n)))
+        return P, unit, E, definite
+
     def choices(self, values: np.ndarray, Y: Array) -> list[Choice]:
         """What the search chooses for each labeling: labels (B, n) or numbers (B, t, n), and their
         kept targets (B, t, n).
         """
         if self.fixed is not None:
             return [self.fixed] * len(values)
-        judged_alone = self.tuner.specification.criterion.by_target
-        if self.one_kernel and judged_alone and not self.readout.n_classes:
-            return self._alphas(Y)
-        winners = [TrialRunner(self.relabelled(labels)).trials().winner for labels in values]
-        return [(key_of(winner.parameters), winner.alpha) for winner in winners]
+        return Choices(self.tuner, self.problem, values, Y).all()
 
-    def _alphas(self, Y: Array) -> list[Choice]:
-        """The alpha with the least mean loss over the targets (B, t, n) of each labeling."""
-        parameters, xp = self.tuner.branches()[0].other, namespace(Y)
-        problem, weights = self.problem(parameters), self.tuner.data.weights
-        alphas, (B, t, n) = self.tuner.alphas(problem), Y.shape
-        problem.check(alphas)
-        of = problem, self.tuner.deletions, alphas
-        hold_out: HoldOut = partial(held_out_by_formulas, *of)
-        if problem.smoother.maps_pay(B * t, self.tuner.deletions is not None):
-            hold_out = held_out_by_maps(*of, xp.float64)
-        criterion, columns = self.tuner.specification.criterion, xp.reshape(Y, (B * t, n)).T
-        losses = np.concatenate(
-            [
-                losses_of_targets(problem, criterion, weights, hold_out, columns[:, block])
-                for block in row_blocks(B * t, columns_at_once(2 * n * (1 + len(alphas)), Y))
-            ],
-            axis=1,
+    def predicted(self, choice: Choice, Y: Array) -> tuple[Array, Array, Array | None, bool]:
+        """Targets (B, t, m) that a choice predicts for the test rows, from kept targets Y (B, t,
+        n); the size (B, t) of what they are summed from; the residual scatter (B, t, t) where the
+        readout needs it; and whether the kernel is known to be definite.
+        """
+        xp, (B, t, n) = namespace(Y), Y.shape
+        problem, mu = self.problem(dict(choice[0])), choice[1]
+        problem = problem.with_targets(xp.reshape(Y, (B * t, n)).T)
+        fitted = problem.fit(mu)
+        model = problem.solution(fitted, mu)
+        P, size = model.sized_values(problem.kernel, self.X_test, problem.X, self.C_test)
+        E = None
+        if self.readout.needs_scatter:
+            own, rest = (xp.reshape(A.T, (B, t, n)) for A in (fitted.Y, fitted.residual))
+            E = own @ xp.matrix_transpose(rest)
+        P = xp.reshape(P.T, (B, t, -1))
+        largest = size_of_targets(
+            P[:, None, :, :], None if self.readout.n_classes else Y[:, None, :, :]
         )
-        mean = np.where(np.isfinite(losses), losses, np.inf).reshape(-1, B, t).mean(axis=2)
-        key = key_of(parameters)
-        return [(key, float(alpha)) for alpha in alphas[least(mean)]]
-
-    def relabelled(self, labels: np.ndarray) -> Tuner:
-        data = self.setup.data
-        if data.classes is None:
-            y = labels[0] if len(labels) == 1 else labels.T
-            return replace(self.tuner, data=data.relabelled(y, None, self.readout.targets(y)))
-        targets = self.readout.targets(labels)
-        return replace(self.tuner, data=data.relabelled(data.classes[labels], labels, targets))
+        unit = largest[:, 0, :] + TERMS * xp.reshape(size, (B, t))
+        return P, unit, E, self.readout.n_classes < 3
 
 
 class PerFoldMaps:
@@ -183,8 +178,6 @@ class PerFoldMaps:
         self.splits = question.splits if splits is None else splits
         self.shared = FoldContext(question.estimator, question.X, question.y)
         self.shared.confounds = question.confounds
-        self._maps: dict[tuple[int, Choice], tuple[Array, Array | None, bool]] = {}
-        self._held = 0
         self._made = {0: self._make_fold(*self.splits[0])}
         self._moved: dict[int, PerFoldMaps] = {}
         self.readout = self._made[0].readout
@@ -273,55 +266,30 @@ class PerFoldMaps:
         like = dense_like(fold.setup.data.X)
         xp = namespace(like)
         Y = kept_targets(self.readout, values, like)
-        chosen = fold.choices(values, Y)
-        number_of = {choice: number for number, choice in enumerate(dict.fromkeys(chosen))}
-        which = np.array([number_of[choice] for choice in chosen])
-        pieces, rows = [], []
-        for choice, place in number_of.items():
-            members = np.flatnonzero(which == place)
-            part = xp.take(Y, index_like(members, Y), axis=0)
-            own = None if sizes is None else asarray_like(sizes[members], like)
-            pieces.append(self._read(self._maps_of(number, fold, choice), part, own))
-            rows.append(members)
-        order = index_like(np.argsort(np.concatenate(rows)), like)
+        own = None if sizes is None else asarray_like(sizes, like)
+        if fold.fixed is not None:
+            return self._read(*fold.by_maps(Y), own)
+        places: dict[Choice, list[int]] = {}
+        for place, choice in enumerate(fold.choices(values, Y)):
+            places.setdefault(choice, []).append(place)
+        pieces = []
+        for choice, members in places.items():
+            some = index_like(np.array(members), Y)
+            of_some = None if own is None else xp.take(own, some, axis=0)
+            pieces.append(self._read(*fold.predicted(choice, xp.take(Y, some, axis=0)), of_some))
+        order = index_like(np.argsort(np.concatenate(list(places.values()))), like)
         outputs, accuracy = (
             xp.take(xp.concat(parts, axis=0), order, axis=0) for parts in zip(*pieces, strict=True)
         )
         return outputs, accuracy
 
     def _read(
-        self, maps: tuple[Array, Array | None, bool], Y: Array, sizes: Array | None
+        self, P: Array, unit: Array, E: Array | None, definite: bool, sizes: Array | None
     ) -> tuple[Array, Array]:
-        """Outputs of one fold's models for targets (B, t, n), by the maps that they share, and
-        their accuracy: equal rows of S make sums that differ by rounding only.
-        """
-        S, R, definite = maps
-        xp = namespace(Y)
-        B, t, n = Y.shape
-        flat = xp.reshape(Y, (B * t, n))
-        P = xp.reshape(flat @ S.T, (B, 1, t, -1))
-        evidence = None
-        if R is not None:
-            E = (Y @ xp.matrix_transpose(xp.reshape(flat @ R, (B, t, n))))[:, None, :, :]
-            evidence = Evidence(E, sizes)
-        longest = xp.max(xp.sum(xp.abs(S), axis=1))
-        unit = (longest * xp.max(xp.abs(Y), axis=-1))[:, None, :]
-        outputs, size = self.readout.read_kept(P, unit, evidence, definite)
-        return outputs, ROUNDING * size
-
-    def _maps_of(
-        self, number: int, fold: TrainedFold, choice: Choice
-    ) -> tuple[Array, Array | None, bool]:
-        """Kept while they fit into the budget."""
-        key = number, choice
-        if key in self._maps:
-            return self._maps[key]
-        maps = fold.maps(choice)
-        size = 8 * sum(int(np.prod(A.shape)) for A in maps[:2] if A is not None)
-        if self._held + size <= self.max_bytes:
-            self._maps[key] = maps
-            self._held += size
-        return maps
+        """Outputs of one fold's models from predicted targets (B, t, m), and their accuracy."""
+        evidence = None if E is None else Evidence(E[:, None, :, :], sizes)
+        read, size = self.readout.read_kept(P[:, None, :, :], unit[:, None, :], evidence, definite)
+        return read, ROUNDING * size
 
 
 def joined(parts: Sequence[Outputs], order: np.ndarray) -> Outputs:

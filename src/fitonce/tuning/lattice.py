@@ -15,15 +15,16 @@ from ..core.holdout import Smoother
 
 ALPHA_BELOW, ALPHA_ABOVE = 30, 12  # powers of two around trace(G)/Σw
 PRECISION = 4e-9  # the smallest alpha tried, as a share of λ_max: less is below double precision
+COARSE = 4  # powers of two from one alpha to the next of a coarse search
 DIGITS = 2.3e-9  # and of ‖G‖, from above: below 1e7 eps of it, a fit warns that digits are few
 
 
-def alpha_lattice(smoother: Smoother, total_weight: float) -> np.ndarray:
+def alpha_lattice(smoother: Smoother, total_weight: float, coarse: bool = False) -> np.ndarray:
     """Powers of two from 2^-30 to 2^12 times the mean eigenvalue trace(G)/Σw.
 
     The window ends earlier at the limit of float64 precision, and reaches at least 64 λ_max, beyond
     which every model is constant. For an indefinite kernel, it starts above twice the smallest
-    alpha that is allowed.
+    alpha that is allowed. A coarse lattice has the powers of 16 among them.
     """
     scale, largest = smoother.trace / total_weight, smoother.largest
     if not (scale > 0 and np.isfinite(scale) and largest > 0):
@@ -41,36 +42,43 @@ def alpha_lattice(smoother: Smoother, total_weight: float) -> np.ndarray:
     if smoother.lower_bound > 0:
         lowest = max(lowest, int(np.ceil(np.log2(2.0 * smoother.lower_bound))))
     highest = max(centre + ALPHA_ABOVE, int(np.ceil(np.log2(64.0 * largest))), lowest)
-    return 2.0 ** np.arange(lowest, highest + 1)
+    exponents = np.arange(lowest, highest + 1)
+    coarsely = exponents[exponents % COARSE == 0] if coarse else exponents
+    return 2.0 ** (coarsely if len(coarsely) else exponents)
 
 
 @dataclass(frozen=True)
 class GammaLattice:
     """Powers of two around a center exponent.
 
-    Every second one first, then the neighbors of the best, then on beyond an edge.
+    Every second one first, then the neighbors of the best, then on beyond an edge. A `coarse` one
+    has every fourth one inside its edges.
     """
 
     centre: int
     reach: int = 6
     limit: int = 16
+    coarse: bool = False
 
     @classmethod
-    def around(cls, gamma: float, reach: int = 6) -> GammaLattice:
+    def around(cls, gamma: float, reach: int = 6, coarse: bool = False) -> GammaLattice:
         if not (gamma > 0 and np.isfinite(gamma)):
             raise ValueError(
                 f"gamma cannot be tuned: the size of the features would need a gamma of {gamma:g}. "
                 "Change their unit, so that they are neither above 1e100 nor below 1e-100, or give "
                 "gamma as a number."
             )
-        return cls(round(np.log2(gamma)), reach)
+        return cls(round(np.log2(gamma)), reach, coarse=coarse)
 
     def first(self) -> list[float]:
-        return [2.0 ** (self.centre + step) for step in range(-self.reach, self.reach + 1, 2)]
+        steps = list(range(-self.reach, self.reach + 1, 2))
+        return [2.0 ** (self.centre + step) for step in (steps[1::2] if self.coarse else steps)]
 
     def beyond(self, best: float, tried: list[float]) -> float | None:
         """The next value outwards where the best one tried is at an edge, or None."""
         step = round(np.log2(best)) - self.centre
+        if self.coarse:
+            return None
         if best == min(tried) and step > -self.limit:
             return best / 4.0
         if best == max(tried) and step < self.limit:
@@ -82,4 +90,4 @@ class GammaLattice:
         return bool(abs(np.log2(gamma) - self.centre) <= self.limit + 1)
 
     def neighbours(self, best: float) -> list[float]:
-        return [best / 2.0, best * 2.0]
+        return [] if self.coarse else [best / 2.0, best * 2.0]

@@ -72,6 +72,12 @@ class Solution:
         self, kernel: Kernel, X: Array, X_fit: Array, confounds: Array | None = None
     ) -> Array:
         """f(X) with the ties of exact arithmetic, for scores that rank or threshold."""
+        return settled_decisions(*self.sized_values(kernel, X, X_fit, confounds))
+
+    def sized_values(
+        self, kernel: Kernel, X: Array, X_fit: Array, confounds: Array | None = None
+    ) -> tuple[Array, Array]:
+        """f(X), and a bound (o,) on the sum of the absolute values of its terms."""
         largest: list[float] = []
         values = self.values(kernel, X, X_fit, largest, confounds)
         weights = self.dual_coef if self.coef is None else self.coef
@@ -79,7 +85,7 @@ class Solution:
         size = max(largest) * xp.sum(xp.abs(weights), axis=0) + xp.abs(self.intercept)
         if confounds is not None and self.confound_coef is not None:
             size = size + xp.max(xp.abs(confounds) @ xp.abs(self.confound_coef), axis=0)
-        return settled_decisions(values, size)
+        return values, size
 
     def values(
         self,

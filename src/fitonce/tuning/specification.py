@@ -35,8 +35,8 @@ class Specification:
 
     `kernel` is a name or a function, or a tuple of names of which one is to be chosen.
     `alphas` are the candidates, None if they are placed by the rows. `dropping` says that
-    landmarks leave with their rows, `search` how gamma is looked for where there are many rows,
-    `each_target` that every target has an alpha of its own.
+    landmarks leave with their rows, `search` how finely gamma and alpha are looked for, on a sample
+    first where there are many rows, `each_target` that every target has an alpha of its own.
     """
 
     kernel: Any
@@ -105,7 +105,8 @@ class Specification:
     def _gamma_lattice(self, family: Any, data: Data) -> GammaLattice | None:
         if not (self.tunes_gamma and "gamma" in used_by(family)):
             return None
-        return GammaLattice.around(self._central_gamma(family, data), _reach(family))
+        centre, coarse = self._central_gamma(family, data), self.search == "coarse"
+        return GammaLattice.around(centre, _reach(family), coarse)
 
     def _central_gamma(self, family: str, data: Data) -> float:
         return central_gamma(family, data.X, data.weights)

@@ -93,7 +93,8 @@ class Tuner:
         """The candidates for alpha: those given, or powers of two placed by the decomposition."""
         given = self.specification.alphas
         if given is None:
-            return alpha_lattice(problem.smoother, self.data.total_weight)
+            coarse = self.specification.search == "coarse"
+            return alpha_lattice(problem.smoother, self.data.total_weight, coarse)
         return np.unique(given)
 
     # ---- scores --------------------------------------------------------------------------------
@@ -235,7 +236,7 @@ class Tuner:
         """The same on a sample of the rows, where a search over gamma begins with one."""
         data = self.data
         exact = data.landmarks is None
-        many = data.X.shape[0] >= SAMPLED_FROM and self.specification.search != "full"
+        many = data.X.shape[0] >= SAMPLED_FROM and self.specification.search == "auto"
         tuned = self.specification.tunes_gamma or self.specification.tunes_sum
         if not (exact and many and tuned):
             return None
