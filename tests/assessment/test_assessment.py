@@ -6,11 +6,13 @@ import itertools
 import json
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import sklearn.model_selection
 from problems_assessment import two_classes
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -43,7 +45,9 @@ from fitonce import (
 )
 from fitonce.assessment import Assessment, ranking
 from fitonce.assessment.chance import QUICK, SAME, affordable, most_rows, quick
-from fitonce.assessment.data import AssessedRows
+from fitonce.assessment.data import AssessedRows, splitters
+from fitonce.assessment.render import significance
+from fitonce.assessment.result import Estimate
 
 
 def tuned():
@@ -206,23 +210,53 @@ def test_the_default_p_value_is_the_same_on_every_machine(monkeypatch):
     answer = assess(model, X, y, cv=3)
     assert answer.permutation.n_permutations_done == 999
     assert answer.permutation.pvalue == pytest.approx(1 / 1000)
-    assert "a simpler model of this kind" in answer.permutation_statistic
+    assert "on a coarser lattice" in answer.permutation_statistic
     assert next(iter(answer.permutation.scores)) == answer.score_name
 
 
 def test_the_size_of_the_data_alone_decides_what_is_tested():
-    """The model itself where its search is cheap under permutations: few rows, shared products."""
-    shared = make_pipeline(
-        StandardScaler(), KernelFisherDiscriminant(criterion="squared_error", calibration=None)
-    )
-    few, many = ((X, y) for X, y in (two_classes(60), two_classes(300)))
-    rows = [AssessedRows.of(shared, *data) for data in (few, many)]
-    assert [affordable(shared, data, 999) for data in rows] == [SAME, QUICK]
-    literal = make_pipeline(StandardScaler(), KernelFisherDiscriminant(criterion="brier"))
-    assert affordable(literal, rows[0], 999) == QUICK
-    assert affordable(shared, AssessedRows.of(shared, *few, np.arange(60) // 2), 999) == QUICK
+    """The model itself where its search is cheap under permutations."""
+    model = make_pipeline(StandardScaler(), KernelFisherDiscriminant(calibration=None))
+    few, many = ((X, y) for X, y in (two_classes(30), two_classes(300)))
+    rows = [AssessedRows.of(model, *data) for data in (few, many)]
+    assert [affordable(model, data, 999) for data in rows] == [SAME, QUICK]
+    assert affordable(model, rows[1], 19) == SAME
+    assert affordable(KernelFisherDiscriminant("tune"), rows[0], 1999) == QUICK
+    alone = KernelFisherDiscriminant(criterion="error")  # judges one labeling at a time
+    assert affordable(alone, rows[0], 999) == QUICK
+    assert affordable(model, AssessedRows.of(model, *few, np.arange(30) // 2), 999) == QUICK
     fixed = KernelFisherDiscriminant("linear", alpha=1.0)  # a width that is not used is not tuned
-    assert repr(quick(fixed)) == repr(fixed)
+    assert affordable(fixed, rows[1], 9999) == SAME
+
+
+def test_the_tested_model_compares_the_kernels_of_the_reported_one():
+    X, y = two_classes(60)
+    model = KernelFisherDiscriminant("tune")
+    answer = assess(model, X, y, cv=3, permutations=9, statistic="quick")
+    coarse = clone(model).set_params(search="coarse")
+    by_hand = cross_val_predict(
+        coarse, X, y, cv=splitters(3, AssessedRows.of(model, X, y), 1, 0)[0]
+    )
+    assert answer.permutation.score == pytest.approx(np.mean(by_hand == y))
+    assert f"coarser lattice: {answer.permutation.score:.3f}" in str(answer)
+
+
+@pytest.mark.parametrize(("tested", "said"), [(0.59, True), (0.61, False)])
+def test_a_tested_score_clearly_below_the_reported_one_is_said(tested, said):
+    test = SimpleNamespace(
+        scores={"accuracy": tested},
+        pvalue=0.2,
+        pvalues={"accuracy": 0.2},
+        exact=True,
+        n_permutations_done=9,
+        exchange="rows",
+        mode="free",
+        null={"accuracy": np.zeros(9)},
+    )
+    for interval in ((0.6, 0.7), (np.nan, np.nan)):
+        reported = Estimate(0.65 if interval[0] == 0.6 else 0.651, *interval, 0.95, "")
+        notes = significance(test, "accuracy of this model", reported).notes
+        assert any("clearly below the reported" in note for note in notes) == said
 
 
 def test_the_observed_score_under_test_is_the_headline_where_nothing_is_tuned():
@@ -269,18 +303,13 @@ def test_more_classes_are_tested_on_fewer_rows(classes, rows):
     assert most_rows(data) == rows
 
 
-def test_quick_keeps_what_is_fixed():
+def test_quick_keeps_what_is_fixed_and_the_kernels_that_are_compared():
     model = KernelFisherDiscriminant(gamma=0.2, alpha=1.0)
     assert repr(quick(model)) == repr(model)
-    changed = quick(
-        make_pipeline(StandardScaler(), KernelRidge(gamma="tune", penalty="tune", refine=True))
-    )[-1]
-    assert (changed.gamma, changed.penalty, changed.alpha, changed.refine) == (
-        "scale",
-        "function",
-        "tune",
-        False,
-    )
+    tuned = KernelRidge(kernel="tune", gamma="tune", penalty="tune", refine=True)
+    expected = clone(tuned).set_params(search="coarse", refine=False)
+    assert repr(quick(make_pipeline(StandardScaler(), tuned))[-1]) == repr(expected)
+    assert quick(KernelFisherDiscriminant(criterion="error")).criterion == "squared_error"
 
 
 def test_a_test_that_cannot_be_made_says_why():

@@ -92,9 +92,10 @@ def assess(
         (fewer for more than two classes) if there are more.
     statistic : {"auto", "same", "quick"}, default="auto"
         The model that is scored under permutations. "same" is the estimator itself, tuned again for
-        every permutation. "quick" takes the kernel width from the spread of the features and tunes
-        alpha by squared error. "auto" takes "same" if the size of the data makes it cheap; this
-        does not depend on the speed of the machine.
+        every permutation. "quick" chooses among the same kernels on a coarser lattice
+        (``search="coarse"``). "auto" takes "same" if the size of the data makes it cheap; this does
+        not depend on the speed of the machine. The score of what was tested stands in the result
+        (``permutation.score``).
     random_state : int, default=0
         Seed for folds and permutations.
     progress : callable, default=None

@@ -5,13 +5,11 @@ group share one label, groups are exchanged as a whole, together with their fold
 it. Otherwise labels are permuted within groups (see docs/permutation.md). Every step that uses the
 labels is repeated under every permutation.
 
-The number of permutations is fixed, and the choice of the statistic depends only on the size of the
-data: the same call gives the same p-value on every machine. A statistic that repeats the whole
-search for kernel width and alpha is used if that search is cheap: few rows, and a criterion whose
-products all permutations share. Otherwise the *quick* statistic is used for the observed and for
-the permuted labels: the same pipeline and estimator, but with the kernel width taken from the
-spread of the features, without labels, and alpha chosen by squared error. This is a valid test of
-the same hypothesis with a slightly different model, and is reported as such.
+The number of permutations is fixed, and what is tested depends only on the size of the data: the
+same call gives the same p-value on every machine. The assessed model itself is tested, with its own
+choice of kernel, gamma and alpha, where that takes seconds. Otherwise it chooses among the same
+kernels on a coarser lattice (`search="coarse"`), for the observed and for the permuted labels: a
+valid test of the same hypothesis, reported with the score of what was tested.
 """
 
 from __future__ import annotations
@@ -33,7 +31,9 @@ from ..estimators.fitted import (
     is_model,
     with_first_steps,
 )
+from ..estimators.parameters import rows_decide
 from ..inference import PermutationTest, permutation_test_score
+from ..inference.choices import judges_together
 from ..inference.validity import ignores_y
 from ..kernels import PARAMETERS, KernelSum, families
 from .data import AssessedRows
@@ -43,9 +43,12 @@ from .render import SCORES
 PERMUTATIONS = 999  # default: p is a multiple of 1/1000
 MOST_ROWS = 1000  # for two classes, see `most_rows`
 FEW_OF_A_CLASS = 5  # smallest mean number of rows per class in the test
-# permutations × rows² × targets up to which the assessed model itself is tested: less than a minute
-# on one core
-CHEAP = PERMUTATIONS * 150**2
+# nanoseconds for a held-out value of a candidate: in a criterion, and in the products that make it
+# for every row (benchmarks/tuned_level.py)
+PER_VALUE, PER_PRODUCT = 40.0, 0.05
+SECONDS = 10.0  # of such work up to which the model is tested on its own lattice
+FOLDS, GAMMAS, ALPHAS = 10, 12, 42  # as many as there are, at most, by default
+TUNED = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
 SAME, QUICK = "same", "quick"
 
 
@@ -61,11 +64,24 @@ class ReadyTest:
 def affordable(estimator: Any, data: AssessedRows, permutations: int) -> str:
     """The statistic that the size of the data allows."""
     model = final_step(estimator)
-    targets = 1 if data.classes is None else len(data.classes) - 1
-    few = permutations * len(data.y) ** 2 * targets <= CHEAP
-    shared = is_model(model) and not depends(estimator, data.X).labels
-    by_squares = getattr(model, "criterion", None) == "squared_error"
-    return SAME if few and shared and by_squares and data.groups is None else QUICK
+    if not is_model(model) or depends(estimator, data.X).labels or data.groups is not None:
+        return QUICK
+    if depends(model, data.X).rows is None:
+        return SAME
+    n, targets = len(data.y), 1 if data.classes is None else len(data.classes) - 1
+    values = permutations * targets * n * FOLDS * _candidates(model)
+    seconds = 1e-9 * values * (PER_VALUE + PER_PRODUCT * n)
+    return SAME if seconds <= SECONDS and judges_together(model) else QUICK
+
+
+def _candidates(model: Any) -> int:
+    """About how many values of kernel, gamma and alpha a search tries."""
+    kernels = families(model.kernel)
+    kernels = kernels if isinstance(kernels, tuple) else (kernels,)
+    widths = isinstance(model.gamma, str) and model.gamma == "tune"
+    tuned = [widths and isinstance(k, str) and "gamma" in PARAMETERS[k] for k in kernels]
+    alphas = ALPHAS if isinstance(model.alpha, str) else np.size(model.alpha)
+    return int(sum(GAMMAS if gamma else 1 for gamma in tuned) * alphas)
 
 
 def most_rows(data: AssessedRows) -> int:
@@ -79,10 +95,11 @@ def most_rows(data: AssessedRows) -> int:
 
 
 def quick(estimator: Any) -> Any:
-    """The estimator with a kernel width that does not depend on labels and alpha tuned by squared
-    error; for a committee, its first member; of several candidates for preprocessing, the first.
+    """The estimator with a coarse lattice for what it tunes; for a committee, its first member; of
+    several candidates for preprocessing, the first. Where labelings cannot be judged together by
+    its criterion, the squared error judges.
 
-    The estimator itself if nothing is tuned that way.
+    The estimator itself if nothing is tuned.
     """
     other = with_first_steps(estimator)
     model = final_step(other)
@@ -94,24 +111,16 @@ def quick(estimator: Any) -> Any:
             other = model
     if not is_model(model):
         return other
-    tuned: dict[str, Any] = {"gamma": "scale", "degree": 3, "coef0": 1, "penalty": "function"}
     given = model.get_params(deep=False)
-    kernel = families(given.get("kernel"))
-    used = {*PARAMETERS.get(kernel, ()), "penalty"} if isinstance(kernel, str) else set(tuned)
-    changes = {
-        name: value
-        for name, value in tuned.items()
-        if name in used and isinstance(given.get(name), str) and given[name] == "tune"
-    }
-    if isinstance(families(given.get("kernel")), tuple):
-        changes |= {"kernel": families(given["kernel"])[0]}
-    if isinstance(given.get("kernel"), KernelSum) and given["kernel"].tunes:
+    tuned = any(isinstance(given[name], str) and given[name] == "tune" for name in TUNED)
+    changes: dict[str, Any] = {"search": "coarse"} if tuned else {}
+    if isinstance(given["kernel"], KernelSum) and given["kernel"].tunes:
         changes |= {"kernel": given["kernel"].untuned()}
-    if isinstance(given["alpha"], str) or np.ndim(given["alpha"]) > 0:
-        changes |= {"criterion": "squared_error"}
     if "landmarks" in given:
         changes |= {"landmarks": None}  # few rows: see MOST_ROWS
     model.set_params(**changes, refine=False, cv=None)
+    if rows_decide(model) and not judges_together(model):
+        model.set_params(criterion="squared_error")
     return other
 
 
@@ -160,7 +169,8 @@ def ready(
         pooled=True,
         checkpoint=checkpoint,
     )
-    return ReadyTest(run, _described(same, chooses_steps(estimator), part, data), len(part.y))
+    kind = chooses_steps(estimator), is_committee(final_step(estimator))
+    return ReadyTest(run, _described(same, *kind, part, data), len(part.y))
 
 
 def _valid_exchange(data: AssessedRows) -> str | None:
@@ -177,14 +187,14 @@ def _valid_exchange(data: AssessedRows) -> str | None:
     return "within" if any(mixed) else "whole-unequal"
 
 
-def _described(same: bool, chooses: bool, part: AssessedRows, data: AssessedRows) -> str:
+def _described(
+    same: bool, chooses: bool, committee: bool, part: AssessedRows, data: AssessedRows
+) -> str:
     """The statistic in words."""
     steps = ", the first candidate for preprocessing" if chooses else ""
-    of = (
-        "this model, tuned again for every permutation"
-        if same
-        else "a simpler model of this kind (kernel width from the spread of the features, alpha "
-        f"tuned for every permutation{steps})"
-    )
+    of = "this model, tuned again for every permutation"
+    if not same:
+        kind = "the first member of this committee" if committee else "this model"
+        of = f"{kind}, tuned again for every permutation on a coarser lattice{steps}"
     sample = f", on a random sample of {len(part.y):,} of {len(data.y):,} rows"
     return f"held-out {SCORES[data.score_name]} of {of}{'' if part is data else sample}"

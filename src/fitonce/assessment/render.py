@@ -51,6 +51,7 @@ MODES = {
 }
 MATRIX_UP_TO = 12  # classes of a confusion matrix; of more, the most common confusions are listed
 MOST_CONFUSIONS = 8
+BELOW = 0.05  # a difference of scores that is clear where there is no interval
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def assessment(answer: Any) -> list[Block]:
     test = answer.permutation
     blocks = [scores(answer)]
     if test is not None:
-        blocks.append(significance(test, answer.permutation_statistic))
+        blocks.append(significance(test, answer.permutation_statistic, answer.score))
     if answer.warnings:
         blocks.append(warned(answer.warnings))
     return blocks
@@ -141,14 +142,30 @@ def baseline_name(answer: Any) -> str:
     return f"baseline ({BASELINES[answer.task]})"
 
 
-def significance(test: Any, statistic: str) -> Block:
-    """The permutation test: the p-value of the main score, and what was tested."""
+def significance(test: Any, statistic: str, reported: Any = None) -> Block:
+    """The permutation test: the p-value of the main score, and what was tested; `reported` is the
+    score of the assessment.
+    """
     name, observed = next(iter(test.scores.items()))
     ps = {n: p_value(p) for n, p in test.pvalues.items() if np.ndim(p) == 0}
     said = (f"{SCORES.get(n, n)}: p = {ps[n]}" for n in sorted(ps, key=name.__ne__))
     how = f"{relabellings(test)}; labels permuted {exchanged(test)}"
     notes = [how, f"test statistic: {statistic}: {number(float(observed))}"]
+    if reported is not None and clearly_below(float(observed), reported):
+        notes.append(
+            f"p speaks of what was tested, which scores {number(float(observed))}, clearly below "
+            f"the reported {number(reported.value)}: evidence for the reported score may be "
+            "stronger."
+        )
     return Block(f"Better than chance? {'; '.join(said)}", notes=notes)
+
+
+def clearly_below(tested: float, reported: Any) -> bool:
+    """Whether the score that was tested lies below the interval of the reported one, or, without an
+    interval, `BELOW` or more below it.
+    """
+    low = reported.value - BELOW if np.isnan(reported.low) else reported.low
+    return bool(tested < low)
 
 
 def confusion(

@@ -255,8 +255,7 @@ def permute(
         str,
         o.setting(
             o.CHECK,
-            "quick: kernel width from the spread of the features; same: tuned for every "
-            "permutation.",
+            "quick: tuned for every permutation on a coarser lattice; same: on the model's own.",
         ),
     ] = "quick",
     permute: Annotated[

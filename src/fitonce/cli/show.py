@@ -211,7 +211,9 @@ def show_assessment(
     blocks = (
         render.scores(answer),
         other_models(others) if others is not None else None,
-        render.significance(test, answer.permutation_statistic) if test is not None else None,
+        render.significance(test, answer.permutation_statistic, answer.score)
+        if test is not None
+        else None,
         render.confusion(answer.confusion, answer.classes, answer.repeats),
         render.calibration(answer),
         chosen(estimator, choice, answer) if choice else None,

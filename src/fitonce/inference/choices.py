@@ -18,10 +18,10 @@ import scipy.special
 
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.columns import columns_at_once
-from ..core.criteria import LOSSES, HeldOutScores, blended, log_loss_of_two
+from ..core.criteria import BY_TARGET, LOSSES, HeldOutScores, blended, log_loss_of_two
 from ..core.readout import Evidence
 from ..core.spectrum import row_blocks
-from ..tuning.criterion import BOTH
+from ..tuning.criterion import AUTO, BOTH
 from ..tuning.gamma_search import search
 from ..tuning.many_targets import HoldOut, held_out_by_formulas, held_out_by_maps, losses_of_targets
 from ..tuning.problem import Problem
@@ -37,6 +37,12 @@ ELEMENTS = 1 << 17  # held-out values that are looked at together: a megabyte, f
 def key_of(parameters: Parameters) -> tuple[tuple[str, Any], ...]:
     """Parameters as what they can be looked up by."""
     return tuple(sorted(parameters.items()))
+
+
+def judges_together(model: Any) -> bool:
+    """Whether the search of a model judges many labelings at once."""
+    known = BY_TARGET if model.multi_output else (AUTO, *OF_CLASSES)
+    return bool(model.pooled) and isinstance(model.criterion, str) and model.criterion in known
 
 
 @dataclass
@@ -66,12 +72,9 @@ class Choices:
     @property
     def _together(self) -> bool:
         """Whether one pass judges all labelings, and searches have no stage on a sample."""
-        spec, criterion = self.tuner.specification, self.tuner.specification.criterion
-        known = (
-            criterion.by_target if self.tuner.data.codes is None else criterion.given in OF_CLASSES
-        )
+        spec, numbers = self.tuner.specification, self.tuner.data.codes is None
         alone = spec.tunes_sum or self.tuner.sample() is not None
-        return criterion.name is not None and known and not alone
+        return spec.criterion.name in (BY_TARGET if numbers else OF_CLASSES) and not alone
 
     def _relabelled(self, labels: np.ndarray) -> Tuner:
         """The tuner of one labeling."""
