@@ -176,22 +176,26 @@ def target_sums(
     Values of any precision, sums in float64; a few candidates at a time, so that little is added to
     what is there.
     """
-    xp, root = namespace(y), 1.0 if weights is None else namespace(weights).sqrt(weights)[:, None]
+    xp = namespace(y)
+    root = None if weights is None else namespace(weights).sqrt(weights)[:, None]
     weight = float(y.shape[0]) if weights is None else float(namespace(weights).sum(weights))
+
+    def weighted(z: Array) -> Array:
+        return z if root is None else root * z
 
     def about_mean(z: Array) -> tuple[Array, Array]:
         """The means (b, T) of values (b, k, T), and what they differ from them, weighted."""
         first = z[:, :1, :]  # what does not vary is exactly zero then
-        moved = root * (z - first)
-        mean = _dot(moved, root * xp.ones_like(moved)) / weight
-        return first[:, 0, :] + mean, moved - root * xp.astype(mean, z.dtype)[:, None, :]
+        moved = weighted(z - first)
+        mean = _dot(moved, weighted(xp.ones_like(moved))) / weight
+        return first[:, 0, :] + mean, moved - weighted(xp.astype(mean, z.dtype)[:, None, :])
 
     mean, own = about_mean(y[None, ...])
     errors, means, squares, products = [], [mean], [_dot(own, own)], [_dot(own, own)]
     step = max(1, TOGETHER // max(1, int(np.prod(y.shape))))
     for part in row_blocks(int(predicted.shape[0]), step):
         some = predicted[part, ...]
-        error = root * (y - some)
+        error = weighted(y - some)
         errors.append(_dot(error, error))
         if correlation:
             mean, centred = about_mean(some)
@@ -209,11 +213,17 @@ def _dot(A: Array, B: Array) -> Array:
     return namespace(A).sum(A * B, axis=1, dtype=namespace(A).float64)
 
 
+def sums_of(name: str, scores: HeldOutScores) -> TargetSums:
+    """What a loss of numbers is made of, in the precision of the predictions."""
+    predicted = scores.predicted
+    y = asarray_like(scores.targets, predicted, predicted.dtype)
+    weights = None if np.all(scores.weights == 1.0) else asarray_like(scores.weights, predicted)
+    return target_sums(predicted, y, weights, name == "correlation")
+
+
 def _of_numbers(name: str, scores: HeldOutScores) -> np.ndarray:
     """A loss of held-out targets (m, t)."""
-    predicted = scores.predicted
-    y, weights = (asarray_like(part, predicted) for part in (scores.targets, scores.weights))
-    return to_numpy(target_sums(predicted, y, weights, name == "correlation").loss(name))
+    return to_numpy(sums_of(name, scores).loss(name))
 
 
 def margins(scores: HeldOutScores) -> tuple[np.ndarray, np.ndarray]:

@@ -55,7 +55,7 @@ class Moments:
         s, sZ = (xp.ones_like(Y[:, :1]), Z) if scale is None else (scale, scale * Z)
         Zt = xp.matrix_transpose(sZ)
         return cls(
-            weight=float(xp.sum(s**2)),
+            weight=float(Y.shape[0] if scale is None else xp.sum(s**2)),  # no wait for a device
             sum_Z=(Zt @ s)[..., 0],
             sum_Y=(Y.T @ s)[:, 0],
             ZZ=symmetric_product(sZ),

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 
 import numpy as np
 
 from ..core.arrays import Array, eye_like, namespace, on_gpu, take, to_numpy
 from ..core.columns import Columns, columns_at_once
-from ..core.criteria import HeldOutScores
+from ..core.criteria import HeldOutScores, sums_of
 from ..core.held_out_maps import HeldOutMap, held_out_map, thin_map
 from ..core.holdout import Deletion
 from ..core.memory import memory_of
@@ -29,14 +30,14 @@ from ..core.smoothers import FunctionNorm
 from ..core.spectrum import row_blocks
 from ..core.splits import complement
 from .criterion import Criterion
-from .problem import Problem, tested_rows
+from .problem import Problem
 
 MAP_ELEMENTS = 1 << 25  # of the matrices held together: 256 MiB
 UNIT_ELEMENTS = 1 << 22  # of unit targets sent through a smoother together
 
 Deletions = Sequence[Deletion] | None
 HeldOutTargets = tuple[Array, np.ndarray, np.ndarray]  # values (m, k, T), tested rows, their splits
-HoldOut = Callable[[Array], HeldOutTargets]  # of targets (n, T)
+HoldOut = Callable[[Array], Iterator[HeldOutTargets]]  # of targets (n, T), some splits at a time
 
 
 def block_losses(
@@ -94,12 +95,22 @@ def losses_of_targets(
     if criterion.by_target and problem.fit_intercept is True:  # the same model of smaller numbers
         mean = xp.sum(Y, axis=0, keepdims=True, dtype=xp.float64) / Y.shape[0]
         Y = Y - xp.astype(mean, Y.dtype)
-    predicted, rows, fold = hold_out(Y)
-    tested = Y if np.array_equal(rows, np.arange(Y.shape[0])) else take(Y, rows)
-    if not (criterion.by_target and criterion.pooled):
-        predicted, tested = to_numpy(predicted), to_numpy(tested)
-    own = np.ones(len(rows)) if weights is None else weights[rows]
-    scores = HeldOutScores(predicted, tested, own, fold)
+
+    def judged(
+        predicted: Array, rows: np.ndarray, fold: np.ndarray, targets: Array
+    ) -> HeldOutScores:
+        tested = targets if np.array_equal(rows, np.arange(len(targets))) else take(targets, rows)
+        own = np.ones(len(rows)) if weights is None else weights[rows]
+        return HeldOutScores(predicted, tested, own, fold)
+
+    if criterion.by_target and criterion.pooled:  # splits add up: none waits for the others
+        sums = (sums_of(criterion.given, judged(*piece, Y)) for piece in hold_out(Y))
+        return to_numpy(reduce(add, sums).loss(criterion.given))
+    values, rows, fold = zip(
+        *((to_numpy(piece[0]), *piece[1:]) for piece in hold_out(Y)), strict=True
+    )
+    whole = np.concatenate(values, axis=1), np.concatenate(rows), np.concatenate(fold)
+    scores = judged(*whole, to_numpy(Y))
     if criterion.by_target:
         return criterion.losses(scores)
     return np.concatenate([criterion.losses(each) for each in scores.targets_alone()], axis=1)
@@ -107,8 +118,8 @@ def losses_of_targets(
 
 def held_out_by_formulas(
     problem: Problem, deletions: Deletions, alphas: np.ndarray, Y: Array
-) -> HeldOutTargets:
-    return problem.with_targets(Y).held_out_targets(alphas, deletions)
+) -> Iterator[HeldOutTargets]:
+    yield problem.with_targets(Y).held_out_targets(alphas, deletions)
 
 
 def held_out_by_maps(
@@ -125,9 +136,14 @@ def held_out_by_maps(
     else:
         found = (_scaled(thin_map(thin, each, alphas), problem) for each in deletions)
     maps = [each.astype(dtype) for each in found]
-    all_rows, xp = np.arange(problem.n_samples), namespace(problem.smoother.Q0)
-    rows, fold = (all_rows, all_rows) if deletions is None else tested_rows(deletions)
-    return lambda Y: (xp.concat([each(Y) for each in maps], axis=1), rows, fold)
+    all_rows = np.arange(problem.n_samples)
+
+    def hold_out(Y: Array) -> Iterator[HeldOutTargets]:
+        for number, each in enumerate(maps):
+            split = all_rows if deletions is None else np.full(len(each.tested), number)
+            yield each(Y), each.tested, split
+
+    return hold_out
 
 
 def _scaled(scaled: HeldOutMap, problem: Problem) -> HeldOutMap:
