@@ -20,17 +20,9 @@ from .formulas import (
     largest_entry,
     scale_gamma,
 )
+from .kernel_sum import TUNED_WIDTHS, KernelSum
 from .radial import EUCLIDEAN, MANHATTAN, RADIAL, SQUARED
-from .sums import (
-    GAMMA,
-    TUNED_WIDTHS,
-    WEIGHTS,
-    KernelSum,
-    MatrixLookup,
-    Member,
-    SummedKernel,
-    SumPlan,
-)
+from .sum_kernel import GAMMA, WEIGHTS, MatrixLookup, Member, SummedKernel, SumPlan
 
 __all__ = [
     "EUCLIDEAN",

@@ -18,7 +18,7 @@ import numpy as np
 from ..core.arrays import Array, is_numpy, to_numpy
 from ..core.rows import DEVICE_ELEMENTS, HOST_ELEMENTS
 from .blocks import SameRows, SteppedRows, checked_block, checksum, mapped, rechunked
-from .places import brought, sent
+from .devices import brought, sent
 
 BRANCHES = 8  # results merged by one task
 AT_ONCE = 64  # partitions whose results are fetched together
