@@ -65,6 +65,36 @@ def kernel_families() -> str:
     return made_by(table(header, rows), "kernels")
 
 
+def speed() -> str:
+    """One line for each task: ours, what it stands beside, and the ratio of the times."""
+    folds, permuted = result("cross_val_predict")["rows"], result("permutation")
+    places, targets, large = result("positions"), result("targets"), result("large")
+    ten, one = folds["10 folds, n = 2000, 2 classes"], folds["leave-one-out, n = 1000, 2 classes"]
+    many = permuted["five classes"]["modes"]["cosets"]["seconds"]
+    scored = places["processor"]["scores_seconds"]
+    run = large["runs"]["fitonce n=1000000 m=500"]["seconds"]
+    svc, himalaya = permuted["refits"]["sklearn with SVC"], targets["himalaya"]["seconds"]
+    rows = [
+        ["10 folds, n = 2000", ten["fitonce"], "scikit-learn, same estimator", ten["sklearn"]],
+        ["leave-one-out, n = 1000", one["fitonce"], "scikit-learn, same estimator", one["sklearn"]],
+        ["1,000 permutations, n = 1000, 5 classes", many, "SVC, extrapolated", svc],
+        ["scores at 200 times, 5 folds", scored["fitonce"], "MNE, LDA", scored["mne"]],
+        ["10,000 targets, n = 1000", targets["fitonce"]["seconds"], "himalaya", himalaya],
+        [
+            "1,000,000 rows, 500 landmarks",
+            run,
+            "Nystroem + RidgeClassifierCV",
+            run * large["n=1000000 m=500"]["times_faster"],
+        ],
+    ]
+    shown = [
+        [what, duration(ours), beside, duration(theirs), f"{theirs / ours:.1f}"]
+        for what, ours, beside, theirs in rows
+    ]
+    scripts = "cross_val_predict", "permutation", "positions", "targets", "large"
+    return made_by(table(["what", "time", "beside", "time", "times faster"], shown), *scripts)
+
+
 def fits() -> str:
     time, memory = result("fit_vs_eigh"), result("memory")
     rows = []
@@ -603,6 +633,7 @@ TABLES: dict[str, Callable[[], str]] = {
     for function in (
         confound_levels,
         kernel_families,
+        speed,
         fits,
         cross_validation,
         search_growth,
@@ -648,12 +679,6 @@ def gpu_agreement(kind: str) -> str:
     return f"{max(differences):.0e}"
 
 
-def gpu_folds(n: str, way: str) -> str:
-    """Ten folds, decomposition included."""
-    found = result("gpu")["folds"][n]
-    return f"{found[f'{way}, decomposition'] + found[f'{way}, folds']:.2g} s"
-
-
 def tuned_shortfall() -> str:
     """By how much tuning lowers the coverage of jackknife+, at most, in percentage points."""
     found = {
@@ -693,11 +718,6 @@ def times_faster(what: str) -> str:
     return f"{result('positions')['processor'][f'{what}_times_faster']:.0f}"
 
 
-def resplit_slower() -> str:
-    seconds = result("positions")["processor"]["seconds"]
-    return f"{seconds['resplit'] / seconds['cosets']:.0f}"
-
-
 def interval_shortfall(n: int) -> str:
     """By how many percentage points intervals of nominally 95 % fall short, least and most."""
     rows = [row for row in result("score_intervals")["rows"] if row["n"] == n]
@@ -729,15 +749,11 @@ FIGURES: dict[str, Callable[[], str]] = {
     "covered_r2_tuned": lambda: covered("r2", True),
     "noise_bias_15": lambda: noise_bias(15),
     "noise_bias_25": lambda: noise_bias(25),
-    "committee_seconds": lambda: duration(result("committee_time")["seconds"]["committee"]),
-    "svc_grid_seconds": lambda: duration(result("committee_time")["seconds"]["svc_grid"]),
-    "kernel_sets": lambda: str(len(result("kernels")["sets"])),
     "rejected_alternating": lambda: rejected("alternating labels"),
     "rejected_stratified": lambda: rejected("stratified folds"),
     "rejected_together": rejected_together,
     "scores_faster": lambda: times_faster("scores"),
     "generalization_faster": lambda: times_faster("generalization"),
-    "resplit_slower": resplit_slower,
     "interval_shortfall_50": lambda: interval_shortfall(50),
     "score_draws": lambda: str(result("score_intervals")["draws"]),
     "coverage_draws": lambda: str(result("coverage")["draws"]),
@@ -757,26 +773,14 @@ FIGURES: dict[str, Callable[[], str]] = {
     "selected_loss": lambda: hard_loss("Pipeline log-loss"),
     "selected_loss_whole": lambda: hard_loss("TunedPipeline log-loss"),
     "selected_sets": lambda: hard("selection", "Pipeline sets"),
-    "fit_over_eigh": lambda: f"{result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}",
-    "one_alpha_over_eigh": lambda: f"{result('fit_vs_eigh')['one_alpha']:.2f}",
     "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
-    "kernels_400": lambda: f"{result('kernels')['costs']['400']['times']:.1f}",
-    "kernels_2000": lambda: f"{result('kernels')['costs']['2000']['times']:.1f}",
-    "default_fit_2000": lambda: f"{result('search')['rows']['2000']['auto / eigh']:.1f}",
-    "default_fit_4000": lambda: f"{result('search')['rows']['4000']['auto / eigh']:.1f}",
     "gpu_agreement_exact": lambda: gpu_agreement("exact"),
     "gpu_agreement_landmarks": lambda: gpu_agreement("landmarks"),
-    "gpu_peak": lambda: f"{result('gpu')['path']['65536']['peak_GiB']:.1f} GiB",
     "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(
         **result("gpu")["landmarks"]["1000000"]
     ),
-    **{
-        f"dask_gpu_{name}": lambda cards=name: f"{result('dask_gpu')['planned'][cards]:.0f} s"
-        for name in ("1", "8", "64")
-    },
+    "dask_gpu_8": lambda: f"{result('dask_gpu')['planned']['8']:.0f} s",
     "dask_gpu_rate": lambda: f"{1e-3 / result('dask_gpu')['seconds a row']:.0f},000",
-    "dask_gpu_fixed": lambda: f"{result('dask_gpu')['seconds whatever the rows']:.0f} s",
-    "dask_gpu_difference": lambda: f"{result('dask_gpu')['difference']:.0e}",
     **{
         f"targets_{side}": lambda side=side: "{:.0f} s and {:.1f} GiB".format(
             result("targets")[side]["seconds"], result("targets")[side]["extra_MiB"] / 1024
@@ -787,23 +791,12 @@ FIGURES: dict[str, Callable[[], str]] = {
     "targets_gpu_theirs": lambda: (
         f"{result('targets_gpu')['float64']['himalaya']['seconds']:.1f} s"
     ),
-    "targets_gpu_memory": lambda: "{:.1f} GiB beside {:.1f} GiB".format(
-        *(result("targets_gpu")["float64"][side]["peak_GiB"] for side in ("fitonce", "himalaya"))
-    ),
     "gpu_permutations": lambda: "{cosets:.1f} s".format(**result("permutation_gpu")),
-    "gpu_folds_band_16384": lambda: gpu_folds("16384", "band"),
-    "gpu_folds_eigh_16384": lambda: gpu_folds("16384", "eigh"),
-    "gpu_folds_band_4096": lambda: gpu_folds("4096", "band"),
-    "gpu_folds_eigh_4096": lambda: gpu_folds("4096", "eigh"),
     "long_logistic": lambda: f"{result('long_tables')['tables']['wide']['logistic']:.3f}",
-    "large_growth": lambda: f"{result('large')['growth']['slope']:.2f}",
-    "ten_folds_faster": lambda: (
-        f"{result('cross_val_predict')['rows']['10 folds, n = 2000, 2 classes']['ratio']:.0f}"
-    ),
 }
 
 
-MARKED = Marked(DOCS, TABLES, FIGURES)
+MARKED = Marked(DOCS, TABLES, FIGURES, (RESULTS / "measurements.md",))
 
 if __name__ == "__main__":
     MARKED.main()

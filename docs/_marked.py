@@ -39,14 +39,15 @@ def wrapped(prose: str) -> str:
 
 @dataclass(frozen=True)
 class Marked:
-    """Pages of a folder with what scripts write into them."""
+    """Pages of a folder, and others, with what scripts write into them."""
 
     folder: Path
     tables: Mapping[str, Callable[[], str]]
     figures: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    others: tuple[Path, ...] = ()
 
     def pages(self) -> list[Path]:
-        return sorted(self.folder.glob("*.md"))
+        return [*sorted(self.folder.glob("*.md")), *self.others]
 
     def updated(self, text: str) -> str:
         """The text with every marked table and figure as the results have it now."""

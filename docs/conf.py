@@ -74,6 +74,8 @@ ELSEWHERE = {  # path from docs/: page of the site
     "../CONTRIBUTING.md": "contributing",
     "../README.md": "index",
     "../benchmarks/results/raetsch.md": "raetsch",
+    "../benchmarks/results/measurements.md": "measurements",
+    "../benchmarks/results/papers.md": "papers/measurements",
 }
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 BACK = re.compile(r"_generated/([\w.]+)\.html#([\w.]+)")
@@ -100,9 +102,11 @@ def lead_back(text: str, folder: Path) -> str:
 
 
 def side_bar(index: str) -> str:
-    """One hidden toctree for every section of the index whose table links to pages."""
+    """One hidden toctree for every section of an index whose table links to pages; one for all of
+    an index without sections.
+    """
     trees = []
-    for title, body in SECTION.findall(index):
+    for title, body in SECTION.findall(index) or [("", index)]:
         rows = [line for line in body.splitlines() if line.startswith("| [")]
         links = [match for row in rows if (match := LINK.search(row))]
         pages = [
@@ -120,7 +124,7 @@ def side_bar(index: str) -> str:
 def read_source(app: Any, name: str, source: list[str]) -> None:
     folder = HERE / Path(name).parent
     original = source[0]
-    if name == "index":
+    if Path(name).name == "index" and name.split("/")[0] in ("index", "papers"):
         source[0] = original + "\n" + side_bar(original)
     if (HERE / f"{name}.md").exists():
         # doctests want an empty line before the closing fence; readers do not

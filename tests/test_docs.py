@@ -126,9 +126,10 @@ def test_links_lead_somewhere(page):
 
 
 def test_the_map_names_every_page():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    names = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]]
-    assert not [name for name in names if name != "index.md" and f"({name})" not in index]
+    for page in PAGES[1:]:
+        if page.name != "index.md":
+            index = (page.parent / "index.md").read_text(encoding="utf-8")
+            assert f"({page.name})" in index
 
 
 @pytest.mark.parametrize("text", [">>> 1 + 1\n3\n", ">>> raise ValueError\n"])

@@ -1,4 +1,4 @@
-"""Tables of the pages in docs/papers, made from the committed results.
+"""Tables of the pages in docs/papers and of results/papers.md, made from the committed results.
 
     python benchmarks/papers/pages.py            # writes
     python benchmarks/papers/pages.py --check    # says which pages are not up to date
@@ -13,7 +13,7 @@ import mueller2006_tables
 import richard2012_tables
 import saadi2007_tables
 import treder2019_tables
-from tables import DOCS, Marked
+from tables import DOCS, RESULTS, Marked
 
 PAPERS = (
     cawley2003_tables,
@@ -25,6 +25,7 @@ PAPERS = (
 MARKED = Marked(
     DOCS / "papers",
     {function.__name__: function for paper in PAPERS for function in paper.TABLES},
+    others=(RESULTS.parent / "papers.md",),
 )
 
 if __name__ == "__main__":

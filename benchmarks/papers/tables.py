@@ -15,7 +15,7 @@ sys.path.insert(0, str(DOCS))
 
 from _marked import Marked, table  # noqa: E402
 
-__all__ = ["DOCS", "Marked", "number", "plus_minus", "result", "table"]
+__all__ = ["DOCS", "RESULTS", "Marked", "number", "plus_minus", "result", "table"]
 
 
 def result(name: str) -> dict[str, Any]:
