@@ -725,12 +725,13 @@ def interval_shortfall(n: int) -> str:
     return f"{min(lost):.0f} to {max(lost):.0f}"
 
 
-def covered(kind: str, tuned: bool) -> str:
+def covered(name: str, tuned: bool) -> str:
     """How often the intervals of `assess` held the true score: the mean of the settings, the lowest
     and the highest.
     """
-    rows = [row for row in result("honest")["rows"] if row["what"] == "coverage"]
-    shares = [100 * row["mean"][0] for row in rows if (row["kind"], row["tuned"]) == (kind, tuned)]
+    rows = [row for row in result("honest")["rows"] if row["what"] == "coverage" and name in row]
+    plain = [row for row in rows if not (row.get("counts") or row.get("n_groups"))]
+    shares = [100 * row[name]["mean"] for row in plain if row["tuned"] == tuned]
     mean = sum(shares) / len(shares)
     return f"{mean:.0f} % (mean of {len(shares)} settings; {min(shares):.0f} to {max(shares):.0f})"
 
@@ -738,8 +739,8 @@ def covered(kind: str, tuned: bool) -> str:
 def noise_bias(few: int) -> str:
     """The accuracy on balanced noise less one half, in points, with its standard error."""
     rows = [row for row in result("honest")["rows"] if row["what"] == "bias"]
-    own = next(row for row in rows if row["few"] == few)
-    return f"{100 * own['mean'][0]:+.1f} ± {100 * own['error'][0]:.1f} points"
+    own = next(row["bias"] for row in rows if row["few"] == few)
+    return f"{100 * own['mean']:+.1f} ± {100 * own['error']:.1f} points"
 
 
 FIGURES: dict[str, Callable[[], str]] = {
@@ -747,6 +748,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "covered_r2": lambda: covered("r2", False),
     "covered_accuracy_tuned": lambda: covered("accuracy", True),
     "covered_r2_tuned": lambda: covered("r2", True),
+    "honest_draws": lambda: str(result("honest")["draws"]),
+    "honest_tuned_draws": lambda: str(result("honest")["draws"] * 2 // 5),
     "noise_bias_15": lambda: noise_bias(15),
     "noise_bias_25": lambda: noise_bias(25),
     "rejected_alternating": lambda: rejected("alternating labels"),

@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 import sklearn.model_selection
 from problems_assessment import two_classes
-from scipy.stats import binomtest
+from scipy.stats import binomtest, t
 from sklearn.base import clone
 from sklearn.calibration import calibration_curve
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import r2_score
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
 from sklearn.model_selection import (
     GroupKFold,
     PredefinedSplit,
@@ -28,7 +36,11 @@ from fitonce import (
     RefitWarning,
     assess,
 )
+from fitonce.assessment.data import AssessedRows
+from fitonce.assessment.folds import Round
 from fitonce.assessment.intervals import HeldOutValues, holm, wilson
+from fitonce.assessment.scores import moves
+from fitonce.crossval import Route
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 7), (3, 7), (45, 50), (50, 50)])
@@ -50,28 +62,36 @@ def values(v, folds, inner=(), *, weights=None, units=None, share=0.25, partitio
     )
 
 
-def literal_error(models, X, y, partitions, loss):
-    """Bates, Hastie and Tibshirani's standard error, by refitting without every two folds; a model
-    for every partition. And the naive one.
+def literal_error(fitted, y, partitions, loss):
+    """Bates, Hastie and Tibshirani's standard error, by refitting without every two folds.
+    `fitted(train)` is the prediction of rows by a model, and a function that refits it, with its
+    choices, to fewer rows. And the naive error.
     """
     n, K, terms, naive = len(y), len(partitions[0]), [], []
-    for model, folds in zip(models, partitions, strict=True):
-        out = np.empty(n)
+    for folds in partitions:
+        out, models = np.empty(n), []
         for test in folds:
-            train = np.setdiff1d(np.arange(n), test)
-            out[test] = loss(y[test], clone(model).fit(X[train], y[train]).predict(X[test]))
+            models.append(fitted(np.setdiff1d(np.arange(n), test)))
+            out[test] = loss(y[test], models[-1][0](test))
         naive.append(np.var(out, ddof=1) / n)
         for k, test in enumerate(folds):
             seen = []
             for j, other in enumerate(folds):
                 if j != k:
-                    train = np.setdiff1d(np.arange(n), np.r_[test, other])
-                    fitted = clone(model).fit(X[train], y[train])
-                    seen.append(loss(y[other], fitted.predict(X[other])))
+                    predict = models[k][1](np.setdiff1d(np.arange(n), np.r_[test, other]))
+                    seen.append(loss(y[other], predict(other)))
             apart = np.mean(np.concatenate(seen)) - np.mean(out[test])
             terms.append(apart**2 - np.var(out[test], ddof=1) / len(test))
     s2 = np.mean(naive)
     return np.sqrt(np.clip((K - 1) / K * np.mean(terms), s2, K * s2)), np.sqrt(s2)
+
+
+def fixed(model, X, y):
+    def predicts(train):
+        found = clone(model).fit(X[train], y[train])
+        return lambda rows: found.predict(X[rows])
+
+    return lambda train: (predicts(train), predicts)
 
 
 def hits(truth, said):
@@ -84,30 +104,34 @@ def test_fixed_models_have_the_interval_of_nested_cross_validation():
     answer = assess(model, X, y, cv=4, permutations=0, level=0.9)
     cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in range(10)]
     folds = [[test for _, test in cv.split(X, y)] for cv in cvs]
-    error, _ = literal_error([model] * 10, X, y, folds, hits)
+    error, _ = literal_error(fixed(model, X, y), y, folds, hits)
     p = answer.accuracy.value
     expected = wilson(p, p * (1 - p) / error**2, 0.9, 39)
     assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(expected)
     assert answer.accuracy.method == "nested cross-validation, 4 folds, 10 times"
 
 
-def test_tuned_models_take_the_ratio_of_errors_from_settings_chosen_in_the_folds():
-    X, y = two_classes(40, shift=0.7, seed=3)
+def test_tuned_models_keep_what_each_training_set_has_chosen():
+    X, y = two_classes(40, shift=0.7, seed=6)
     options = {"gamma": 0.2, "calibration": None}
     tuned = make_pipeline(StandardScaler(), LeastSquaresSVC(alpha=[0.3, 1.0, 3.0, 10.0], **options))
     answer = assess(tuned, X, y, cv=4, permutations=0)
-    cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in range(10)]
+    chosen = []
+
+    def fitted(train):
+        whole = clone(tuned).fit(X[train], y[train])
+        chosen.append(whole[-1].alpha_)
+        Z, kept = whole[:-1].transform(X), LeastSquaresSVC(alpha=chosen[-1], **options)
+        return lambda rows: whole.predict(X[rows]), fixed(kept, Z, y)(train)[1]
+
+    cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in range(5)]
     folds = [[test for _, test in cv.split(X, y)] for cv in cvs]
-    alphas = [answer.choices[number * 4 // 10]["alpha"] for number in range(10)]
-    models = [LeastSquaresSVC(alpha=alpha, **options) for alpha in alphas]
-    error, naive = literal_error(models, StandardScaler().fit_transform(X), y, folds, hits)
-    assert len(set(alphas)) > 1 and error > naive
+    error, naive = literal_error(fitted, y, folds, hits)
+    assert len(set(chosen)) > 1 and error > naive
     p = answer.accuracy.value
-    own = np.var(hits(y, answer.predictions), ddof=1) / 40 * (error / naive) ** 2
-    own = max(own, (1 / 4 + 1 / 3) * np.var(answer.fold_scores["accuracy"], ddof=1))
-    expected = wilson(p, p * (1 - p) / own, 0.95, 3)
+    expected = wilson(p, p * (1 - p) / error**2, 0.95, 39)
     assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(expected)
-    assert "chosen settings" in answer.accuracy.method
+    assert answer.accuracy.method == "nested cross-validation, 4 folds, 5 times"
 
 
 def test_where_two_folds_need_refits_the_interval_is_the_corrected_resampled_t():
@@ -288,3 +312,100 @@ def test_without_a_model_of_two_folds_there_is_no_nested_interval():
     answer = assess(model, X, y, sample_weight=weights, cv=PredefinedSplit(fold), permutations=0)
     assert "nested" not in answer.score.method and not answer.inner
     assert answer.score.low < answer.score.value < answer.score.high
+
+
+def test_the_temperature_of_a_training_set_is_kept_where_another_fold_leaves():
+    """Log-loss and Brier score of a tuned model, by refits with its alpha and its temperature."""
+    X, y = two_classes(40, shift=0.7, seed=3)
+    tuned = LeastSquaresSVC(alpha=[0.3, 3.0], gamma=0.2)
+    answer = assess(tuned, X, y, cv=4, permutations=0)
+
+    def fitted(train):
+        whole = clone(tuned).fit(X[train], y[train])
+        kept = LeastSquaresSVC(alpha=whole.alpha_, gamma=0.2)
+
+        def predicts(rows):
+            found = clone(kept).fit(X[rows], y[rows])
+            found.temperature_, found.floor_ = whole.temperature_, whole.floor_
+            return lambda others: found.predict_proba(X[others])[:, 1]
+
+        return lambda rows: whole.predict_proba(X[rows])[:, 1], predicts
+
+    cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in range(5)]
+    folds = [[test for _, test in cv.split(X, y)] for cv in cvs]
+    losses = {
+        "log_loss": lambda t, p: -np.log(np.where(t == "sick", p, 1 - p)),
+        "brier": lambda t, p: ((t == "sick") - p) ** 2,
+    }
+    for name, loss in losses.items():
+        error, _ = literal_error(fitted, y, folds, loss)
+        rest = [(fold, np.setdiff1d(np.arange(40), fold)) for part in folds for fold in part]
+        mean = np.mean([loss(y[fold], fitted(train)[0](fold)).mean() for fold, train in rest])
+        found, reach = answer.intervals[name], t.ppf(0.975, 39) * error / mean
+        assert found.value == answer.metrics[name]
+        assert (found.low, found.high) == pytest.approx(found.value * np.exp([-reach, reach]))
+
+
+@pytest.mark.parametrize(
+    ("name", "score", "scale"),
+    [
+        ("accuracy", lambda y, said, p, w: accuracy_score(y, said, sample_weight=w), float),
+        (
+            "balanced_accuracy",
+            lambda y, said, p, w: balanced_accuracy_score(y, said, sample_weight=w),
+            float,
+        ),
+        ("roc_auc", lambda y, said, p, w: roc_auc_score(y, p, sample_weight=w), float),
+        ("log_loss", lambda y, said, p, w: log_loss(y, p, sample_weight=w), np.log),
+        ("brier", lambda y, said, p, w: np.average((y - p) ** 2, weights=w), np.log),
+        ("mae", lambda y, said, p, w: mean_absolute_error(y, said, sample_weight=w), np.log),
+        ("rmse", lambda y, said, p, w: mean_squared_error(y, said, sample_weight=w) ** 0.5, np.log),
+        ("r2", lambda y, said, p, w: 1.0 - r2_score(y, said, sample_weight=w), np.log),
+    ],
+)
+def test_a_row_moves_a_score_as_its_weight_does(name, score, scale):
+    """n times the derivative of the score by the weight of the row, or of its logarithm; ties and
+    weights included.
+    """
+    rng, n = np.random.default_rng(5), 30
+    labels = name in ("accuracy", "balanced_accuracy", "roc_auc", "log_loss", "brier")
+    y = rng.permutation(np.arange(n) % 3 == 0).astype(float) if labels else rng.normal(size=n)
+    p = np.round(np.clip(0.3 * y + 0.6 * rng.random(n), 0.02, 0.98), 1)
+    said = (p > 0.5).astype(float) if labels else y + rng.normal(size=n)
+    weights = rng.integers(1, 4, size=n).astype(float)
+    model = LeastSquaresSVC() if labels else KernelRidge()
+    data = AssessedRows.of(model, np.zeros((n, 1)), y, weights=weights)
+    splits = [(np.arange(0), np.arange(n))]
+    both = np.column_stack([1 - p, p]) if labels else None
+    round_ = Round(said, both, p, np.zeros(n, dtype=int), splits, [], Route("one", ""), [])
+    values = moves(name, data, [round_], {})(round_, round_.fold)
+    step, total = 1e-5, weights.sum()
+    for row in range(n):
+        ends = [weights + sign * step * (np.arange(n) == row) for sign in (1, -1)]
+        high, low = (scale(score(y, said, p, w)) for w in ends)
+        slope = total * (high - low) / (2 * step)
+        assert values[row] - np.average(values, weights=weights) == pytest.approx(slope, abs=1e-5)
+
+
+def test_losses_of_ones_own_have_an_interval():
+    X, y = two_classes(40, shift=0.7)
+    model = LeastSquaresSVC(gamma=0.2, alpha=1.0, calibration=None)
+    answer = assess(model, X, y, cv=4, permutations=0, losses={"wrong": lambda y, said: y != said})
+    cost, accuracy = answer.intervals["wrong"], answer.accuracy
+    assert cost.value == pytest.approx(1 - accuracy.value) == answer.metrics["wrong"]
+    assert cost.low < cost.value < cost.high and cost.method == accuracy.method
+    assert "wrong" in str(answer)
+    with pytest.raises(ValueError, match="one number per row"):
+        assess(model, X, y, cv=4, permutations=0, losses={"mean": lambda y, said: 0.5})
+
+
+def test_few_groups_have_an_interval_of_nested_cross_validation():
+    """Folds of one group have no variance of their own."""
+    rng, groups = np.random.default_rng(2), np.arange(48) // 6
+    y = rng.permutation(np.arange(8) % 2)[groups]
+    X = rng.normal(size=(48, 3)) + rng.normal(size=(8, 3))[groups] + y[:, None]
+    model = LeastSquaresSVC("linear", alpha=1.0)
+    answer = assess(model, X, y, groups=groups, cv=8, permutations=0)
+    assert answer.accuracy.method.startswith("nested cross-validation, 8 folds")
+    naive = wilson(answer.accuracy.value, 48)
+    assert answer.accuracy.high - answer.accuracy.low > 1.5 * (naive[1] - naive[0])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,11 +17,11 @@ from ..core.numerical_warnings import caught_warnings, kinds_of
 from ..core.progress import ProgressCallback, progress_callback, report_progress
 from ..crossval.depends import depends
 from ..estimators.confounding import confounded_words
-from ..estimators.fitted import warn_of_targets
+from ..estimators.fitted import final_step, is_model, warn_of_targets
 from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, n_columns, splitters
-from .folds import Round, frozen_rounds, rounds_of, splits_of
+from .folds import Round, rounds_of, splits_of
 from .ranking import auc_of
 from .render import joined
 from .result import Assessment, Estimate
@@ -34,6 +34,8 @@ SPLITTERS = {
 }
 
 PARTITIONS = 10  # for the standard error
+TUNED = 5  # of models that are tuned, whose folds are fits: with three, R² covers two points less
+SECONDS, PER_CUBE = 20.0, 1e-8  # for these; of a search on one core, over cubed rows
 IGNORED = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 Doubt = tuple[str, type[Warning]]
 
@@ -52,6 +54,7 @@ def assess(
     permutations: int | str = "auto",
     statistic: str = "auto",
     random_state: int = 0,
+    losses: Mapping[str, scores.Loss] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Assessment:
     """Evaluate an estimator: honest scores with intervals, a baseline, a p-value, and the settings
@@ -85,8 +88,9 @@ def assess(
     repeats : int, default=1
         How often to repeat the cross-validation with new folds.
     level : float, default=0.95
-        Level of the intervals: those of nested cross-validation, or, where models without two folds
-        would need refits, of the corrected resampled t. `score.method` says which.
+        Level of the intervals: those of nested cross-validation over ten partitions of the rows
+        (five or fewer if the model is tuned, by the size of the data), or, where models without
+        two folds would need refits, of the corrected resampled t. `score.method` says which.
     permutations : int or "auto", default="auto"
         Number of permutations; 0 for no test. "auto" uses 999, on a random sample of 1000 rows
         (fewer for more than two classes) if there are more.
@@ -98,6 +102,9 @@ def assess(
         (``permutation.score``).
     random_state : int, default=0
         Seed for folds and permutations.
+    losses : dict of str to callable, default=None
+        Losses of your own, which get intervals too: functions of the targets and the held-out
+        predictions that return one number per row, such as what a mistake costs.
     progress : callable, default=None
         Called as ``progress(done, total, what)`` during the work. `what` is "cross-validation",
         "permutations" or, inside a fit that tunes, "kernels tried". `total` is 0 if it is not
@@ -126,20 +133,20 @@ def assess(
     auc_method = ""
     with told, caught_warnings() as caught:
         warn_of_targets(estimator)
-        own = cv is None or isinstance(cv, (int, np.integer))
-        cvs = splitters(cv, data, max(repeats, PARTITIONS) if own else repeats, random_state)
-        partitions = [splits_of(each, data) for each in cvs]
+        own, given = cv is None or isinstance(cv, (int, np.integer)), dict(losses or {})
         method = "predict" if data.classes is None else "decision_function"
         one = depends(estimator, data.X, data.params, method=method).route.name == "one"
-        found = rounds_of(estimator, data, partitions if one else partitions[:repeats], repeats)
+        most = PARTITIONS if one else tuned_partitions(estimator, len(data.y))
+        cvs = splitters(cv, data, max(repeats, most) if own else repeats, random_state)
+        found = rounds_of(estimator, data, [splits_of(each, data) for each in cvs], repeats)
         rounds = found[:repeats]
-        frozen = [] if one else frozen_rounds(estimator, data, rounds, partitions)
-        constant_round = scores.baseline(data, rounds[0])
-        metrics, constant = (scores.pooled_scores(data, r) for r in (rounds, [constant_round]))
+        baseline = scores.baseline(data, rounds[0])
+        metrics, constant = (scores.pooled_scores(data, r, given) for r in (rounds, [baseline]))
         # pooled rows would be ranked against the priors of their folds
         if data.classes is not None:
             constant["roc_auc"] = 0.5
             metrics["roc_auc"], auc_method = auc_of(estimator, data, rounds)
+        intervals = scores.estimates(data, metrics, found, given, level)
         test, said, test_rows = _chance(
             estimator,
             data,
@@ -167,9 +174,10 @@ def assess(
         decisions=first.decisions,
         fold=first.fold,
         score_name=data.score_name,
-        score=scores.headline(data, rounds, found, frozen, level),
+        score=intervals[data.score_name],
         baseline=Estimate(constant[data.score_name], np.nan, np.nan, level, "a constant"),
         metrics=metrics,
+        intervals=intervals,
         baseline_metrics=constant,
         fold_scores=scores.split_scores(data, rounds),
         confusion=scores.confusion(data, first),
@@ -191,8 +199,18 @@ def assess(
         random_state=random_state,
         seconds=time.perf_counter() - start,
         auc_method=auc_method,
-        inner=first.inner,
+        inner=[answers.predictions for answers in first.inner],
     )
+
+
+def tuned_partitions(estimator: Any, n: int) -> int:
+    """Partitions of n rows whose fits take less than `SECONDS`; one of a model whose folds cannot
+    be left out in pairs. Depends on the size alone: the same call gives the same interval on
+    every machine.
+    """
+    if not is_model(final_step(estimator)):
+        return 1
+    return int(np.clip(SECONDS / (10 * (0.03 + PER_CUBE * n**3)), 1, TUNED))
 
 
 def significance(

@@ -27,8 +27,8 @@ from ..crossval.depends import depends
 from . import render
 from .assess import warned
 from .data import AssessedRows, on_host, splitters
-from .folds import frozen_rounds, rounds_of, splits_of
-from .intervals import HeldOutValues, holm, of_share
+from .folds import rounds_of, splits_of
+from .intervals import HeldOutValues, holm, interval_of
 from .result import Assessment, Estimate, plain
 from .scores import values_of
 
@@ -265,7 +265,7 @@ def compare(
         score_name=named,
         scores={name: _estimate(held[name], level, named) for name in models},
         differences=tuple(
-            Difference(*pair, values.mean, *values.interval(level)[:2], float(p))
+            Difference(*pair, values.mean, *interval_of(values, level)[:2], float(p))
             for pair, values, p in zip(pairs, apart, pvalues, strict=True)
         ),
         split_scores={name: held[name].split_means for name in models},
@@ -383,10 +383,10 @@ def _predicted(
 ) -> HeldOutValues:
     """The scores of rows from held-out predictions."""
     rounds = rounds_of(model, data, partitions, 0)
+    values = values_of(data, rounds, lambda answers, _: score(data.y, answers.predictions))
     if len(partitions) > 1 and len(partitions[0]) == 1:
-        return replace(values_of(data, rounds, score), n_partitions=1, inner=[])
-    frozen = [] if rounds[0].inner else frozen_rounds(model, data, rounds, partitions)
-    return values_of(data, rounds, score, frozen)
+        return replace(values, n_partitions=1, inner=[])
+    return values
 
 
 def _scored(
@@ -451,6 +451,5 @@ def _tell(refitted: Sequence[str], caught: Iterable[warnings.WarningMessage]) ->
 
 
 def _estimate(values: HeldOutValues, level: float, name: str) -> Estimate:
-    if name == "accuracy":
-        return Estimate(values.mean, *of_share(values, level)[:2], level, values.error()[2])
-    return Estimate(values.mean, *values.interval(level)[:2], level, values.error()[2])
+    low, high, method = interval_of(values, level, "share" if name == "accuracy" else "")
+    return Estimate(values.mean, low, high, level, method)

@@ -1,13 +1,15 @@
-"""Held-out outputs of every split, and predictions of models that have seen neither of two folds.
+"""Held-out outputs of every split, and those of models that have seen neither of two folds.
 
 Every split is fitted once, or looked up in one decomposition if nothing depends on the training
 rows; its outputs are read, and the model is dropped before the next: one decomposition is in memory
-at a time. Models without a second fold, which the intervals need, are those of fixed settings.
+at a time. A model without a second fold, which the intervals need, keeps the settings, the steps
+before it and the temperature of the model without the first: it is a deletion from one
+decomposition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -16,6 +18,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
+from ..core.arrays import to_numpy
 from ..core.progress import report_progress
 from ..core.readout import labels_of
 from ..core.rows import is_rows
@@ -23,43 +26,55 @@ from ..core.splits import Splits
 from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.depends import depends
 from ..crossval.lookup import RowLookupEstimator
-from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model, with_first_steps
+from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
+from ..estimators.probability import Calibration
 from ..kernels import PARAMETERS, families
 from ..rows.dask import is_dask
 from .data import AssessedRows, on_host
 
 CHOSEN = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
 MOST_FOLDS = 10  # of a partition whose pairs of folds are left out together
+Scale = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # to decisions and probabilities
 
 
 @dataclass(frozen=True)
-class Fold:
-    """Outputs for the test rows of one split by method, the classes among its training rows, the
-    settings chosen by its estimator.
-    """
-
-    outputs: dict[str, np.ndarray]
-    classes: np.ndarray
-    choice: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Round:
-    """One partition of the rows.
-
-    Held-out outputs, the split number of each row, and the settings chosen in each split. `inner`
-    has for every split the predictions (n,) of models without its fold and the fold of the row;
-    empty where refits would be needed.
-    """
+class Answers:
+    """Held-out outputs by row; None for those that a model does not have."""
 
     predictions: np.ndarray
     probabilities: np.ndarray | None
     decisions: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Answers for the test rows of one split, the classes among its training rows, the settings
+    chosen there, and what turns decisions into probabilities.
+
+    `inner` has the answers for all rows of the other splits by models that have seen neither.
+    """
+
+    answers: Answers
+    classes: np.ndarray
+    choice: dict[str, Any]
+    scale: Scale | None = None
+    inner: Answers | None = None
+
+
+@dataclass(frozen=True)
+class Round(Answers):
+    """One partition of the rows.
+
+    Held-out outputs, the split number of each row, and the settings chosen in each split. `inner`
+    has for every split the answers of models without its fold and the fold of the row; empty where
+    these would be refits.
+    """
+
     fold: np.ndarray
     splits: Splits
     choices: list[dict[str, Any]]
     route: Route
-    inner: list[np.ndarray]
+    inner: list[Answers]
 
     @property
     def tested(self) -> np.ndarray:
@@ -68,79 +83,100 @@ class Round:
 
 
 def rounds_of(
-    estimator: Any, data: AssessedRows, partitions: Sequence[Splits], n_probabilities: int
+    estimator: Any, data: AssessedRows, partitions: Sequence[Splits], n_literal: int
 ) -> list[Round]:
-    """Cross-validation for every partition; progress is reported per split. Where no split needs a
-    fit, only the first partitions have probabilities, whose temperatures do.
+    """Cross-validation for every partition; progress is reported per split.
+
+    Where the training rows decide nothing else, probabilities of the first `n_literal` partitions
+    are those of refits, and the others take the temperatures found in the first.
     """
     method = "predict" if data.classes is None else "decision_function"
     route = depends(estimator, data.X, data.params, method=method).route
-    one = route.name == "one"
-    total, done = sum(map(len, partitions[: max(n_probabilities, 1) if one else None])), 0
+    one, literal = route.name == "one", n_literal * hasattr(estimator, "predict_proba")
+    found: list[list[Fold]] = []
+    read = partitions[:literal] if one else partitions
+    total, done = sum(map(len, read)), 0
     report_progress(0, total, "cross-validation")
-    if one:
-        rounds = _looked_up(estimator, data, partitions, n_probabilities, route)
-        report_progress(total, total, "cross-validation")
-        return rounds
-    rounds = []
-    for splits in partitions:
+    for splits in read:
         folds: list[Fold] = []
-        reader = _reader(folds, (done, total))
+        reader = _reader(folds, data, splits, (done, total), nested=not one)
         given: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
         cross_validate(estimator, data.X, data.y, scoring=reader, **given)
-        rounds.append(_gathered(data, splits, folds, route))
+        found.append(folds)
         done += len(splits)
+    if one:
+        found = _looked_up(estimator, data, partitions, found)
+    rounds: list[Round] = []
+    for splits, folds in zip(partitions, found, strict=True):
+        fitted = len(splits) if one and len(rounds) < literal else 0
+        rounds.append(_gathered(data, splits, folds, replace(route, fitted_folds=fitted)))
     return rounds
 
 
 def _looked_up(
-    estimator: Any,
-    data: AssessedRows,
-    partitions: Sequence[Splits],
-    n_probabilities: int,
-    route: Route,
-) -> list[Round]:
-    """From one decomposition of all rows: every fold, and every two folds left out together."""
+    estimator: Any, data: AssessedRows, partitions: Sequence[Splits], read: list[list[Fold]]
+) -> list[list[Fold]]:
+    """From one decomposition of all rows: the folds of partitions that are not `read` already, and
+    every two folds of a partition left out together.
+    """
     choice, pairs = _given(estimator), [_pairs(splits, data) for splits in partitions]
     kept, alone = fixed(estimator, {}), replace(data, params=without_groups(data.params))
-    outer = [split for splits in partitions for split in splits]
-    both = [
-        _both(splits, *pair)
-        for splits, each in zip(partitions, pairs, strict=True)
-        for pair in each
-    ]
-    try:
-        outputs = _held_out(kept, alone, [*outer, *both])
-    except ValueError:  # no model can be fitted without some two folds: no nested interval
-        outputs, pairs = _held_out(kept, alone, outer), [[] for _ in partitions]
-    found, rest = iter(outputs[: len(outer)]), iter(outputs[len(outer) :])
-    literal = [split for splits in partitions[:n_probabilities] for split in splits]
-    offered = hasattr(estimator, "predict_proba") and len(literal) > 0
-    probabilities = iter(_by_fold(estimator, data, literal, "predict_proba") if offered else [])
-    rounds = []
-    for number, splits in enumerate(partitions):
-        with_p = offered and number < n_probabilities
-        folds = [
-            Fold(
-                next(found) | ({"predict_proba": next(probabilities)} if with_p else {}),
-                np.unique(data.y[train]) if data.classes is not None else np.empty(0),
-                choice,
-            )
-            for train, _ in splits
-        ]
-        inner = [np.empty_like(data.y) for _ in splits if pairs[number]]
-        for a, b in pairs[number]:
-            first, second = splits[a][1], splits[b][1]
-            inner[b][first], inner[a][second] = np.split(next(rest)["predict"], [len(first)])
-        taken = replace(route, fitted_folds=len(splits) if with_p else 0)
-        rounds.append(replace(_gathered(data, splits, folds, taken), inner=inner))
-    return rounds
+    wanted = []
+    for number, (splits, each) in enumerate(zip(partitions, pairs, strict=True)):
+        wanted += splits if number >= len(read) else []
+        wanted += [_both(splits, *pair) for pair in each]
+    outputs = iter(_outputs(kept, alone, wanted) if wanted else [])
+    found = []
+    for number, (splits, each) in enumerate(zip(partitions, pairs, strict=True)):
+        folds = read[number] if number < len(read) else []
+        for k, (train, _) in enumerate(splits if not folds else []):
+            seen = np.empty(0) if data.classes is None else np.unique(data.y[train])
+            like = read[0][k] if read and len(read[0]) > k else None
+            scale = like.scale if like and np.array_equal(like.classes, seen) else None
+            answers = _answers(next(outputs), seen, scale)
+            folds = [*folds, Fold(answers, seen, choice, scale)]
+        inner = _inner(len(data.y), splits, each, outputs)
+        found.append(
+            [
+                replace(fold, inner=_answers(inner[k], fold.classes, fold.scale) if inner else None)
+                for k, fold in enumerate(folds)
+            ]
+        )
+    return found
+
+
+def _answers(output: np.ndarray, classes: np.ndarray, scale: Scale | None) -> Answers:
+    """What a model says whose main output this is: decisions before calibration, or numbers if
+    there are no classes.
+    """
+    if len(classes) == 0:
+        return Answers(output.reshape(-1), None, None)
+    moved, p = (output, None) if scale is None else scale(output)
+    return Answers(labels_of(moved, classes), p, moved)
+
+
+def _inner(
+    n: int, splits: Splits, pairs: Sequence[tuple[int, int]], outputs: Iterator[np.ndarray]
+) -> dict[int, np.ndarray]:
+    """For every split, outputs by row of models that have seen neither it nor that of the row, from
+    the outputs without each two.
+    """
+    found: dict[int, np.ndarray] = {}
+    for a, b in pairs:
+        both = next(outputs)
+        parts = np.split(both, [len(splits[a][1])])
+        for this, other, values in ((a, b, parts[0]), (b, a, parts[1])):
+            rows = found.setdefault(other, np.zeros((n, *both.shape[1:])))
+            rows[splits[this][1]] = values
+    return found
 
 
 def _both(splits: Splits, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
-    """The split that leaves out two folds."""
+    """The split that leaves out two folds of a partition."""
+    kept = np.ones(len(splits[a][0]) + len(splits[a][1]), dtype=bool)
     test = np.concatenate([splits[a][1], splits[b][1]])
-    return np.setdiff1d(np.concatenate([splits[a][0], splits[a][1]]), test), test
+    kept[test] = False
+    return np.flatnonzero(kept), test
 
 
 def fixed(model: Any, choice: Mapping[str, Any]) -> Any:
@@ -158,23 +194,11 @@ def without_groups(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values for name, values in named.items() if name != "groups"}
 
 
-def _held_out(estimator: Any, data: AssessedRows, cv: Splits) -> list[dict[str, np.ndarray]]:
-    """Predictions and decisions of the test rows of every split."""
-    if data.classes is None:
-        return [{"predict": said.reshape(-1)} for said in _by_fold(estimator, data, cv, "predict")]
-    decisions = _by_fold(estimator, data, cv, "decision_function")
-    return [
-        {
-            "decision_function": decision,
-            "predict": labels_of(decision, np.unique(data.y[train])),
-        }
-        for (train, _), decision in zip(cv, decisions, strict=True)
-    ]
-
-
-def _by_fold(estimator: Any, data: AssessedRows, cv: Splits, method: str) -> list[np.ndarray]:
+def _outputs(model: Any, data: AssessedRows, cv: Splits) -> list[np.ndarray]:
+    """Predictions, or decisions, for the test rows of every split."""
+    method = "predict" if data.classes is None else "decision_function"
     given: dict[str, Any] = {"cv": cv, "params": data.params, "by_fold": True, "method": method}
-    return [on_host(found) for _, found in cross_val_predict(estimator, data.X, data.y, **given)]
+    return [on_host(found) for _, found in cross_val_predict(model, data.X, data.y, **given)]
 
 
 def _pairs(splits: Splits, data: AssessedRows) -> list[tuple[int, int]]:
@@ -183,36 +207,78 @@ def _pairs(splits: Splits, data: AssessedRows) -> list[tuple[int, int]]:
     """
     n, few = len(data.y), 2 < len(splits) <= MOST_FOLDS
     whole = sum(len(test) for _, test in splits) == n
-    rest = all(len(train) + len(test) == n for train, test in splits)
-    if not (few and whole and rest):
+    if not (few and whole and all(len(train) + len(test) == n for train, test in splits)):
         return []
     pairs = list(combinations(range(len(splits)), 2))
-    if data.classes is not None:
-        codes = np.searchsorted(data.classes, data.y)
-        counts = [np.bincount(codes[test], minlength=len(data.classes)) for _, test in splits]
-        left = [np.sum(counts, axis=0) - counts[a] - counts[b] for a, b in pairs]
-        return pairs if np.min(left) > 0 else []
-    return pairs
+    if data.classes is None:
+        return pairs
+    truth = data.y[:, None] == data.classes
+    weights = data.weights_of(np.arange(n))[:, None] * truth
+    counts = np.array([weights[test].sum(axis=0) for _, test in splits])
+    left = [counts.sum(axis=0) - counts[a] - counts[b] for a, b in pairs]
+    return pairs if np.min(left) > 1e-9 * np.max(counts) else []
 
 
-def _reader(folds: list[Fold], told: tuple[int, int]) -> Callable[..., float]:
-    """A scorer that keeps the outputs of each model in turn in `folds`."""
+def _reader(
+    folds: list[Fold], data: AssessedRows, splits: Splits, told: tuple[int, int], nested: bool
+) -> Callable[..., float]:
+    """A scorer that keeps the outputs of each model in turn in `folds`; those without a second fold
+    too, if `nested`.
+    """
+    pairs = _pairs(splits, data) if nested else []
 
     def read(model: Any, X: Any, y: Any) -> float:
         real = model.fitted() if isinstance(model, RowLookupEstimator) else model
-        folds.append(replace(_read(model, X), choice=choice_of(real)))
+        fold, own = _read(model, real, X), [pair for pair in pairs if len(folds) in pair]
+        rest = _settled(real, data) if own else None
+        if rest is not None:
+            outputs = iter(_outputs(*rest, [_both(splits, *pair) for pair in own]))
+            inner = _inner(len(data.y), splits, own, outputs)[len(folds)]
+            fold = replace(fold, inner=_answers(inner, fold.classes, fold.scale))
+        folds.append(fold)
         report_progress(told[0] + len(folds), told[1], "cross-validation")
         return 0.0  # scikit-learn wants a number
 
     return read
 
 
-def _read(model: Any, X: Any) -> Fold:
-    """The outputs of a fitted model for test rows."""
-    methods = ("predict_proba", "decision_function") if is_classifier(model) else ()
-    used = ["predict", *(method for method in methods if hasattr(model, method))]
-    outputs = {method: on_host(getattr(model, method)(X)) for method in used}
-    return Fold(outputs, getattr(model, "classes_", np.empty(0)), {})
+def _read(model: Any, real: Any, X: Any) -> Fold:
+    """The answers of a model for test rows; `real` is fitted."""
+    methods = ("predict_proba", "decision_function")
+    p, decisions = (
+        on_host(getattr(model, method)(X))
+        if is_classifier(model) and hasattr(model, method)
+        else None
+        for method in methods
+    )
+    answers = Answers(on_host(model.predict(X)).reshape(-1), p, decisions)
+    return Fold(answers, getattr(model, "classes_", np.empty(0)), choice_of(real), _scale(real))
+
+
+def _settled(real: Any, data: AssessedRows) -> tuple[Any, AssessedRows] | None:
+    """A fitted model with everything it has chosen, and the rows as its last step sees them; None
+    if models of fewer rows would need refits.
+    """
+    last = final_step(real)
+    if not is_model(last):
+        return None
+    X = data.X if last is real else real[:-1].transform(data.X)
+    model, params = fixed(last, choice_of(last)), without_groups(data.params)
+    method = "predict" if data.classes is None else "decision_function"
+    one = depends(model, X, params, method=method).route.name == "one"
+    return (model, replace(data, X=X, params=params)) if one else None
+
+
+def _scale(real: Any) -> Scale | None:
+    """Probabilities from decisions before calibration, as a fitted model computes them."""
+    last = final_step(real)
+    if not (is_model(last) and hasattr(last, "predict_proba")):
+        return None
+    steps, shift = getattr(last, "isotonic_", None), last._shift
+    none = np.zeros(len(last.classes_))  # of the shift, which comes before
+    steps = None if steps is None else to_numpy(steps)
+    found = Calibration(1.0 / last.temperature_, none, last.floor_, steps)
+    return lambda decision: (decision + shift, found.probabilities(decision + shift))
 
 
 def _given(estimator: Any) -> dict[str, Any]:
@@ -220,31 +286,6 @@ def _given(estimator: Any) -> dict[str, Any]:
     used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
     names = [name for name in CHOSEN if name in (*used, "alpha", "penalty")]
     return {name: on_host(getattr(estimator, name)).tolist() for name in names}
-
-
-def frozen_rounds(
-    estimator: Any, data: AssessedRows, rounds: Sequence[Round], partitions: Sequence[Splits]
-) -> list[Round]:
-    """Partitions of the model with settings that were chosen in the splits of some rounds, others
-    in each partition, and with the steps before it fitted on all rows: predictions of every fold
-    and of every two folds left out together. Empty where these would need refits.
-    """
-    model, settings = final_step(estimator), [c for round_ in rounds for c in round_.choices]
-    if not is_model(model):
-        return []
-    X = data.X
-    if model is not estimator:
-        X = with_first_steps(estimator)[:-1].fit_transform(data.X, data.y)
-    params = without_groups(data.params)
-    method, found = "predict" if data.classes is None else "decision_function", []
-    for number, splits in enumerate(partitions):
-        choice = settings[number * len(settings) // len(partitions)]
-        other = fixed(model, choice)
-        route = depends(other, X, params, method=method).route
-        if route.name != "one":
-            return []
-        found += _looked_up(other, replace(data, X=X, params=params), [splits], 0, route)
-    return found
 
 
 def choice_of(estimator: Any) -> dict[str, Any]:
@@ -287,37 +328,39 @@ def splits_of(splitter: Any, data: AssessedRows) -> Splits:
 
 
 def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Route) -> Round:
-    """The outputs of all splits by row."""
+    """The answers of all splits by row."""
     n = len(data.y)
     fold, predictions = np.full(n, -1), np.full(n, np.nan if data.classes is None else None)
     for number, ((_, test), found) in enumerate(zip(splits, folds, strict=True)):
         fold[test] = number
-        predictions[test] = found.outputs["predict"].reshape(-1)
+        predictions[test] = found.answers.predictions
     if data.classes is not None and np.all(fold >= 0):
         predictions = predictions.astype(data.y.dtype)
     probabilities, decisions = (
-        None if data.classes is None else _by_row(method, data.classes, n, splits, folds)
-        for method in ("predict_proba", "decision_function")
+        None if data.classes is None else _by_row(name, data.classes, n, splits, folds)
+        for name in ("probabilities", "decisions")
     )
     choices = [found.choice for found in folds]
-    return Round(predictions, probabilities, decisions, fold, splits, choices, route, [])
+    inner = [found.inner for found in folds if found.inner is not None]
+    inner = inner if len(inner) == len(folds) else []
+    return Round(predictions, probabilities, decisions, fold, splits, choices, route, inner)
 
 
 def _by_row(
-    method: str, classes: np.ndarray, n: int, splits: Splits, folds: list[Fold]
+    name: str, classes: np.ndarray, n: int, splits: Splits, folds: list[Fold]
 ) -> np.ndarray | None:
     """An output of all splits, with columns for all classes; None if a split does not have it.
 
     A class that is missing from the training rows has probability 0; decisions are then undefined.
     """
     lacking = any(len(found.classes) < len(classes) for found in folds)
-    absent = any(method not in found.outputs for found in folds)
-    if absent or (lacking and method == "decision_function"):
+    values = [getattr(found.answers, name) for found in folds]
+    if any(each is None for each in values) or (lacking and name == "decisions"):
         return None
-    columns = [len(classes)] * (folds[0].outputs[method].ndim - 1)  # none for binary decisions
+    columns = [len(classes)] * (values[0].ndim - 1)  # none for binary decisions
     gathered = np.full((n, *columns), np.nan)
-    for (_, test), found in zip(splits, folds, strict=True):
+    for (_, test), found, each in zip(splits, folds, values, strict=True):
         gathered[test] = 0.0
         known = (np.searchsorted(classes, found.classes),) if gathered.ndim == 2 else ()
-        gathered[np.ix_(test, *known)] = found.outputs[method]
+        gathered[np.ix_(test, *known)] = each
     return gathered

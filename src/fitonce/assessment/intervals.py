@@ -1,6 +1,7 @@
 r"""Intervals of held-out scores, and their assumptions.
 
-A score is a mean of values of rows: hits, losses, or what a row adds to log(1 - R²). The naive
+A score is a mean of values of rows: hits, losses, or to first order what a row adds to log(1 - R²)
+or to an AUC. The naive
 variance s² of the mean takes rows (or groups) as independent. They are not: models share training
 rows, and the model that the interval is about is the one of all rows.
 
@@ -12,23 +13,20 @@ the cross-validation estimate itself, from folds k of one or more partitions int
 e_out are the values of fold k by the model without k, e_in those of the other folds j by the models
 without k and j. SE² is kept between s² and K s².
 
-For fixed settings everything comes from one decomposition. For tuned models SE²/s² is that of
-models with settings that were chosen in some of the splits, others in every partition. These do not
-vary as tuning does, so SE² is never below the variance of the corrected resampled t, and the
-degrees of freedom are K - 1.
+Fixed settings take everything from one decomposition, with ten partitions. Tuned models keep what
+was chosen without fold k when another fold leaves too. Where a fold is one group, the variance
+of its mean is that of a mean of so few groups out of all of them.
 
 **Corrected resampled t** (Nadeau and Bengio 2003), where models without two folds would need
 refits: the variance of J split means is s²(1/J + n_test/n_train), with K - 1 degrees of freedom,
 those of one partition, and never below the naive one.
 
-**Accuracy** has Wilson's interval, every p that a score test does not reject, for the number of
-rows n whose binomial variance p(1-p)/n is SE²:
+**Shapes.** An interval is symmetric for the score itself, or for its logarithm (`log`: log-loss,
+Brier score and errors, which are positive), or for log(1 - R²) (`r2`). A `share` has Wilson's
+interval, every p that a score test does not reject, for the number of rows n whose binomial
+variance p(1-p)/n is SE²:
 
     (p̂ + z²/2n ± z √(p̂(1-p̂)/n + z²/4n²)) / (1 + z²/n)
-
-**R² of all held-out rows together.** The unexplained share 1 - R² = Σe²/Σd², with residuals e and
-deviations d from the mean, is a ratio. To first order, row i changes its logarithm by
-(e_i²/mean(e²) - d_i²/mean(d²)) / n. The interval is that of log(1 - R²), transformed back.
 """
 
 from __future__ import annotations
@@ -46,8 +44,7 @@ class HeldOutValues:
 
     `inner` has for every split the values (n,) of the rows of the other splits of its partition by
     models that have seen neither; it is empty if these are not known. `units` (n,) are the
-    numbers of rows or groups, `test_share` is n_test/n_train. `frozen` are those of the same model
-    with settings chosen in some of the splits, which have `inner`.
+    numbers of rows or groups, `test_share` is n_test/n_train.
     """
 
     tests: Sequence[np.ndarray]
@@ -57,7 +54,6 @@ class HeldOutValues:
     weights: np.ndarray
     test_share: float
     n_partitions: int = 1
-    frozen: HeldOutValues | None = None
     most_dof: float = np.inf  # of the error of nested cross-validation
 
     def minus(self, other: HeldOutValues) -> HeldOutValues:
@@ -68,13 +64,8 @@ class HeldOutValues:
         both = zip(self.values, other.values, strict=True)
         pairs = zip(self.inner, other.inner, strict=False)
         inner = [a - b for a, b in pairs] if len(self.inner) == len(other.inner) else []
-        frozen = None
-        if not inner:
-            one, two = (v if v.inner else v.frozen for v in (self, other))
-            alike = one is not None and two is not None and len(one.tests) == len(two.tests)
-            frozen = one.minus(two) if alike and one is not None and two is not None else None
         apart, most = [a - b for a, b in both], max(self.n_folds - 1, 1)
-        return replace(self, values=apart, inner=inner, frozen=frozen, most_dof=most)
+        return replace(self, values=apart, inner=inner, most_dof=most)
 
     @property
     def mean(self) -> float:
@@ -93,14 +84,15 @@ class HeldOutValues:
         return len(np.unique(self.units[np.concatenate(self.tests)]))
 
     def _mean(self, rows: np.ndarray, values: np.ndarray) -> float:
-        return float(np.average(values, weights=self.weights[rows]))
+        w = self.weights[rows]
+        return float(w @ values / w.sum())
 
     def _variance(self, rows: np.ndarray, values: np.ndarray) -> float:
         """The variance of the mean of independent units; infinite for one unit."""
-        w = self.weights[rows]
-        excess = np.bincount(self.units[rows], weights=w * (values - self._mean(rows, values)))
-        m = len(np.unique(self.units[rows]))
-        return m / (m - 1) * float(np.sum(excess**2) / np.sum(w) ** 2) if m > 1 else np.inf
+        w, units = self.weights[rows], self.units[rows]
+        excess = np.bincount(units, weights=w * (values - w @ values / w.sum()))
+        m = int(np.count_nonzero(np.bincount(units)))
+        return m / (m - 1) * float(excess @ excess / w.sum() ** 2) if m > 1 else np.inf
 
     @property
     def naive(self) -> float:
@@ -128,11 +120,6 @@ class HeldOutValues:
                 return float(np.sqrt(variance)), dof, method
         means = self.split_means
         corrected = corrected_variance(means, self.test_share)
-        if self.frozen is not None and self.frozen.inner:
-            error, _, method = self.frozen.error()
-            ratio = error**2 / self.frozen.naive if self.frozen.naive > 0 else 1.0
-            variance = max(naive * ratio, corrected)
-            return float(np.sqrt(variance)), min(dof, max(K - 1, 1)), f"{method}, chosen settings"
         if corrected > naive:
             method = f"corrected resampled t over {len(means)} splits"
             return float(np.sqrt(corrected)), K - 1, method
@@ -142,18 +129,15 @@ class HeldOutValues:
         """The mean squared error of the cross-validation estimate."""
         terms = []
         for part in self._partitions():
+            every, values = self._joined(part)
+            w, alone = self.weights, self._variance(every, values) * self.n_units
             for k in part:
-                rest = np.concatenate([self.tests[j] for j in part if j != k])
-                test, out = self.tests[k], self.values[k]
-                apart = self._mean(rest, self.inner[k][rest]) - self._mean(test, out)
-                terms.append(apart**2 - self._variance(test, out))
+                test, out, rest = self.tests[k], self.values[k], self.inner[k]
+                inside = w[every] @ rest[every] - w[test] @ rest[test]
+                apart = inside / (w[every].sum() - w[test].sum()) - self._mean(test, out)
+                m = int(np.count_nonzero(np.bincount(self.units[test])))
+                terms.append(apart**2 - (self._variance(test, out) if m > 1 else alone))
         return float(np.mean(terms))
-
-    def interval(self, level: float) -> tuple[float, float, str]:
-        """The interval of the mean, symmetric, and how it was computed."""
-        error, dof, method = self.error()
-        reach = float(t.ppf(0.5 + level / 2, dof)) * error
-        return self.mean - reach, self.mean + reach, method
 
     def pvalue(self) -> float:
         """The two-sided p-value of a mean of zero. If all units have the same value, their
@@ -165,24 +149,30 @@ class HeldOutValues:
         return 1.0 if mean == 0.0 else float(2.0 ** (1 - self.n_units))
 
 
-def of_share(
-    values: HeldOutValues, level: float, share: float | None = None
+def interval_of(
+    values: HeldOutValues, level: float, shape: str = "", score: float | None = None
 ) -> tuple[float, float, str]:
-    """The interval of a share of hits. Where all rows are right, or all wrong, the error is zero,
-    and one fold's number of units is taken.
+    """The interval of a score, by default the mean of the values, and how it was computed.
+
+    Where all rows are right, or all wrong, the error of a share is zero, and one fold's number of
+    units is taken. For "log" the values are relative to their mean, for "r2" they add to
+    log(1 - R²).
     """
     error, dof, method = values.error()
-    share = values.mean if share is None else share
-    certain = error == 0.0 or share in (0.0, 1.0)
-    size = values.n_units / values.n_folds if certain else share * (1 - share) / error**2
-    return *wilson(share, size, level, dof), method
-
-
-def of_r2(values: HeldOutValues, r2: float, level: float) -> tuple[float, float, str]:
-    """The interval of R² from values that a row adds to log(1 - R²)."""
-    low, high, method = values.interval(level)
-    reach = np.exp((high - low) / 2)
-    return 1.0 - (1.0 - r2) * reach, 1.0 - (1.0 - r2) / reach, f"{method}, on log(1 - R²)"
+    score = values.mean if score is None else score
+    if shape == "share":
+        certain = error == 0.0 or not 0.0 < score < 1.0
+        size = values.n_units / values.n_folds if certain else score * (1 - score) / error**2
+        return *wilson(score, size, level, dof), method
+    reach = float(t.ppf(0.5 + level / 2, dof)) * error
+    if shape == "r2":
+        low, high = 1.0 - (1.0 - score) * np.exp([reach, -reach])
+        method += ", on log(1 - R²)"
+    elif shape == "log":
+        low, high = score * np.exp([-reach, reach])
+    else:
+        low, high = score - reach, score + reach
+    return float(low), float(high), method
 
 
 def wilson(share: float, n: float, level: float = 0.95, dof: float = np.inf) -> tuple[float, float]:

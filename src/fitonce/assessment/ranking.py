@@ -14,17 +14,17 @@ With many rows this bias is negligible, and all held-out rows are ranked togethe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 from ..crossval import leave_pair_out
 from .data import AssessedRows
-from .folds import Round
+from .folds import Answers, Round
 
+RowValues = Callable[[Answers, np.ndarray], np.ndarray]  # of answers and the fold of each row
 FEW = 500  # up to this number of rows, rows of different models are not ranked together
 POOLED = "AUC: all held-out rows ranked together"
 PAIRS = "AUC: leave-pair-out (every two rows are compared by a model that was trained on neither)"
@@ -41,12 +41,10 @@ def auc_of(estimator: Any, data: AssessedRows, rounds: Sequence[Round]) -> tuple
             with suppress(ValueError):  # a class with fewer than three rows
                 found = leave_pair_out(estimator, data.X, data.y, sample_weight=data.weights)
                 return found.auc, PAIRS
-        folds = [[r.fold[r.tested] == number for number in range(len(r.splits))] for r in rounds]
-        areas = [_area(data, *each) for each in zip(rounds, folds, strict=True)]
+        areas = [_area(data, round_, together=False) for round_ in rounds]
         if np.all(np.isfinite(areas)):
             return float(np.mean(areas)), WITHIN
-    every = [_area(data, r, [np.ones(len(r.tested), dtype=bool)]) for r in rounds]
-    return float(np.mean(every)), POOLED
+    return float(np.mean([_area(data, round_, together=True) for round_ in rounds])), POOLED
 
 
 def _in_closed_form(data: AssessedRows, round_: Round) -> bool:
@@ -58,35 +56,85 @@ def _in_closed_form(data: AssessedRows, round_: Round) -> bool:
     return round_.route.name == "one" and two and tested and single
 
 
-def _columns(data: AssessedRows, round_: Round) -> tuple[np.ndarray, np.ndarray] | None:
-    """Outputs (k, c) and truth of the tested rows, one column per class; one column for two
-    classes.
+def pair_values(data: AssessedRows, rounds: Sequence[Round]) -> RowValues | None:
+    """How a row moves the AUC of its fold (LeDell et al. 2015), by answers and folds: to the share
+    U of rows of the other class in its fold that are ranked on the right side of it,
+
+        A + (U - A) W/W_own,
+
+    with the AUC A and the weights W of the fold's rows. Means over the classes.
     """
-    outputs = round_.probabilities if round_.probabilities is not None else round_.decisions
-    assert data.classes is not None
-    codes, n_classes = np.searchsorted(data.classes, data.y[round_.tested]), len(data.classes)
-    if outputs is None or len(np.unique(codes)) < n_classes:
+    known = [columns_of(data, r) is not None and len(r.tested) == len(data.y) for r in rounds]
+    mixed = [len(np.unique(data.y[test])) > 1 for _, test in rounds[0].splits]
+    if not (all(known) and any(mixed)):
         return None
-    outputs = outputs[round_.tested]
-    if n_classes == 2:
-        return outputs.reshape(len(outputs), -1)[:, -1:], (codes == 1)[:, None]
-    return outputs, np.eye(n_classes, dtype=bool)[codes]
+
+    def values(answers: Answers, fold: np.ndarray) -> np.ndarray:
+        columns = columns_of(data, answers)
+        assert columns is not None
+        w, found = data.weights_of(np.arange(len(data.y))), []
+        whole = np.bincount(fold, weights=w)[fold]
+        for outputs, positive in zip(columns[0].T, columns[1].T, strict=True):
+            own = np.where(
+                positive, *(np.bincount(fold, weights=w * p)[fold] for p in (positive, ~positive))
+            )
+            share, area = _placed(outputs, positive, w, fold)
+            moved = area + (share - area) * whole / own
+            found.append(np.where(np.isfinite(moved), moved, np.nanmean(moved)))
+        return np.asarray(np.mean(found, axis=0))
+
+    return values
 
 
-def _area(data: AssessedRows, round_: Round, folds: Sequence[np.ndarray]) -> float:
-    """Share of pairs of two rows of one part that are ranked correctly, by weight; the mean over
-    the classes.
+def columns_of(data: AssessedRows, answers: Answers) -> tuple[np.ndarray, np.ndarray] | None:
+    """Outputs (n, c) and truth of the rows, one column per class; one column for two classes."""
+    p, decisions = answers.probabilities, answers.decisions
+    outputs = p if p is not None else decisions
+    if outputs is None or data.classes is None:
+        return None
+    truth = data.y[:, None] == data.classes
+    if len(data.classes) == 2:
+        return outputs.reshape(len(outputs), -1)[:, -1:], truth[:, 1:]
+    return outputs, truth
+
+
+def _placed(
+    values: np.ndarray, positive: np.ndarray, w: np.ndarray, fold: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """For every row the share of the other class in its fold that is ranked on the right side of
+    it, and the AUC of its fold; NaN where one class is missing.
     """
-    columns = _columns(data, round_)
-    if columns is None:
+    order = np.lexsort((values, fold))
+    f, v = fold[order], values[order]
+    starts = np.flatnonzero(np.r_[True, (f[1:] != f[:-1]) | (v[1:] != v[:-1])])
+    tie = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(f)]))
+    shares = []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for other in (~positive, positive):
+            total = np.bincount(fold, weights=w * other)
+            before = np.r_[0.0, np.cumsum(total)[:-1]]
+            tied = np.add.reduceat((w * other)[order], starts)
+            below = np.empty(len(f))
+            below[order] = (np.cumsum(tied) - tied / 2)[tie] - before[f]
+            shares.append(below / total[fold])
+        share = np.where(positive, shares[0], 1.0 - shares[1])
+        sums = [np.bincount(fold, weights=w * positive * s) for s in (np.nan_to_num(share), 1.0)]
+        area = sums[0] / sums[1]
+    return share, np.where(np.isfinite(share), area[fold], np.nan)
+
+
+def _area(data: AssessedRows, round_: Round, together: bool) -> float:
+    """Share of pairs of two rows of one fold (or of all rows `together`) that are ranked correctly,
+    by weight; the mean over the classes.
+    """
+    columns, rows = columns_of(data, round_), round_.tested
+    if columns is None or len(np.unique(data.y[rows])) < len(np.unique(data.y)):
         return float("nan")
-    w, areas = data.weights_of(round_.tested), []
-    for values, positive in zip(columns[0].T, columns[1].T, strict=True):
-        met, won = 0.0, 0.0
-        for part in folds:
-            pairs = np.sum(w[part & positive]) * np.sum(w[part & ~positive])
-            if pairs > 0:
-                met += pairs
-                won += pairs * roc_auc_score(positive[part], values[part], sample_weight=w[part])
-        areas.append(won / met if met > 0 else np.nan)
+    w, areas = data.weights_of(rows), []
+    fold = np.zeros(len(rows), dtype=int) if together else round_.fold[rows]
+    for values, positive in zip(columns[0][rows].T, columns[1][rows].T, strict=True):
+        share, _ = _placed(values, positive, w, fold)
+        pairs = w * positive * np.bincount(fold, weights=w * ~positive)[fold]
+        total = np.sum(pairs)
+        areas.append(np.sum((pairs * share)[pairs > 0]) / total if total > 0 else np.nan)
     return float(np.mean(areas))

@@ -119,11 +119,11 @@ def scores(answer: Any) -> Block:
     rows = [(SCORES[answer.score_name], str(answer.score), str(answer.baseline))]
     rows += [
         (
-            SCORES[name] + (" (lower is better)" if name in LOWER_IS_BETTER else ""),
-            number(value),
+            SCORES.get(name, name) + (" (lower is better)" if name in LOWER_IS_BETTER else ""),
+            str(score),
             number(answer.baseline_metrics.get(name, np.nan)),
         )
-        for name, value in answer.metrics.items()
+        for name, score in answer.intervals.items()
         if name != answer.score_name
     ]
     title = f"Held-out scores of {answer.n_samples:,} rows: nested cross-validation, {answer.cv}"

@@ -28,7 +28,7 @@ class Estimate:
 
     def __str__(self) -> str:
         if np.isnan(self.low):
-            return f"{self.value:.3f}"
+            return render.number(self.value)
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
@@ -87,6 +87,8 @@ class Assessment:
         Scores of the pooled held-out rows, averaged over repeats. Classification: accuracy,
         balanced_accuracy, roc_auc (one against the rest for more than two classes), log_loss,
         brier. Regression: r2, mae, rmse.
+    intervals : dict of str to Estimate
+        The same scores of the estimator, with their intervals; NaN where there is none.
     fold_scores : dict of str to array of shape (repeats, folds)
         The main score (and balanced accuracy, or mae and rmse) of every split.
     confusion : array of shape (n_classes, n_classes) or None
@@ -125,7 +127,7 @@ class Assessment:
         The confounds and how they were used; empty if there were none.
     inner : sequence of arrays of shape (n_samples,)
         For every split, predictions of its training rows by models without its test fold and the
-        fold of the row, from which the interval comes; empty for models that are tuned or refitted.
+        fold of the row, from which the intervals come; empty for models that are refitted.
     """
 
     task: str
@@ -142,6 +144,7 @@ class Assessment:
     score: Estimate
     baseline: Estimate
     metrics: Mapping[str, float]
+    intervals: Mapping[str, Estimate]
     baseline_metrics: Mapping[str, float]
     fold_scores: Mapping[str, np.ndarray]
     confusion: np.ndarray | None

@@ -1,63 +1,176 @@
-"""Scores of held-out outputs: of all rows together and of every split, and the main interval."""
+"""Scores of held-out answers: of all rows together, of every split, and their intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from sklearn.metrics import (
-    accuracy_score,
-    confusion_matrix,
-    log_loss,
-    mean_absolute_error,
-    mean_squared_error,
-    r2_score,
-    recall_score,
-)
+from sklearn.metrics import confusion_matrix, r2_score
 
 from .data import AssessedRows
-from .folds import Round
-from .intervals import HeldOutValues, of_r2, of_share
+from .folds import Answers, Round
+from .intervals import HeldOutValues, interval_of
+from .ranking import RowValues, pair_values
 from .result import CalibrationCurve, Estimate
 
 CALIBRATION_BINS = 10
+LEAST = float(np.finfo(np.float64).eps)  # probability of which a logarithm is taken
+
+Loss = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of the targets and the predictions
+
+# the form of a score's interval; see `intervals`
+SHAPES = {
+    "accuracy": "share",
+    "balanced_accuracy": "share",
+    "roc_auc": "share",
+    "log_loss": "log",
+    "brier": "log",
+    "mae": "log",
+    "rmse": "log",
+    "r2": "r2",
+}
 
 
-def pooled_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, float]:
-    """Scores of all held-out rows together, averaged over repeats."""
-    found = [_pooled(data, round_) for round_ in rounds]
-    return {name: float(np.mean([scores[name] for scores in found])) for name in found[0]}
+# ---- values of rows ------------------------------------------------------------------------------
 
 
-def _pooled(data: AssessedRows, round_: Round) -> dict[str, float]:
-    rows = round_.tested
-    scores, w = _basic(data, round_, rows), data.weights_of(rows)
+def row_values(data: AssessedRows, answers: Answers) -> dict[str, np.ndarray]:
+    """What every row adds to the scores that are means: hits, losses and squared errors."""
+    y, predicted, p = data.y, answers.predictions, answers.probabilities
     if data.classes is None:
-        return scores
-    scores["roc_auc"] = float("nan")  # of pairs, not of rows: see `ranking`
-    if round_.probabilities is not None:
-        p, codes = round_.probabilities[rows], np.searchsorted(data.classes, data.y[rows])
-        classes = np.arange(len(data.classes))
-        scores["log_loss"] = float(log_loss(codes, p, labels=classes, sample_weight=w))
-        squares = np.sum((p - np.eye(len(classes))[codes]) ** 2, axis=1)
-        scores["brier"] = float(np.average(squares, weights=w)) / (2 if len(classes) == 2 else 1)
-    return scores
+        return {"mae": np.abs(y - predicted), "rmse": (y - predicted) ** 2}
+    found = {"accuracy": np.asarray(predicted == y, dtype=np.float64)}
+    if p is not None:
+        truth = y[:, None] == data.classes
+        found["log_loss"] = -np.log(np.maximum(p[truth], LEAST))
+        found["brier"] = np.sum((p - truth) ** 2, axis=1) / (2 if len(data.classes) == 2 else 1)
+    return found
 
 
-def _basic(data: AssessedRows, round_: Round, rows: np.ndarray) -> dict[str, float]:
+def values_of(data: AssessedRows, rounds: Sequence[Round], of: RowValues) -> HeldOutValues:
+    """Values of rows, from the answers of every model."""
+    tests = [test for round_ in rounds for _, test in round_.splits]
+    outer = [(round_, of(round_, round_.fold)) for round_ in rounds]
+    inner = [of(answers, round_.fold) for round_ in rounds for answers in round_.inner]
+    units = np.arange(len(data.y)) if data.groups is None else data.groups
+    return HeldOutValues(
+        tests,
+        [values[test] for round_, values in outer for _, test in round_.splits],
+        inner if len(inner) == len(tests) else [],
+        np.unique(units, return_inverse=True)[1].reshape(-1),
+        data.weights_of(np.arange(len(data.y))),
+        mean_test_share(rounds),
+        len(rounds),
+    )
+
+
+def moves(
+    name: str, data: AssessedRows, rounds: Sequence[Round], losses: Mapping[str, Loss]
+) -> RowValues | None:
+    """How a row moves a score, or its logarithm, to first order; None without an output in every
+    round, or where nothing varies.
+    """
+    if name in losses:
+        return lambda answers, _: _own(name, losses[name], data.y, answers.predictions)
+    if name == "roc_auc":
+        return pair_values(data, rounds)
+    simple = {"r2": "rmse", "balanced_accuracy": "accuracy"}.get(name, name)
+    tested = np.concatenate([round_.tested for round_ in rounds])
+    w, every = data.weights_of(tested), [row_values(data, r).get(simple) for r in rounds]
+    known = [v[r.tested] for v, r in zip(every, rounds, strict=True) if v is not None]
+    if len(known) < len(rounds):
+        return None
+    values = np.concatenate(known)
+    mean = float(np.average(values, weights=w))
+    if name == "accuracy":
+        return lambda answers, _: row_values(data, answers)[name]
+    if name == "balanced_accuracy":
+        codes = np.unique(data.y, return_inverse=True)[1]
+        total = np.bincount(codes[tested], weights=w)
+        recall = np.bincount(codes[tested], weights=w * values) / total
+        share = total / np.sum(w) * len(total)
+        return lambda answers, _: (
+            np.mean(recall) + (row_values(data, answers)[simple] - recall[codes]) / share[codes]
+        )
+    if mean == 0.0:
+        return None
+    if name == "r2":
+        around = (data.y - np.average(data.y[tested], weights=w)) ** 2
+        spread = np.average(around[tested], weights=w)
+        if spread == 0.0:
+            return None
+        return lambda answers, _: row_values(data, answers)[simple] / mean - around / spread
+    unit = 2.0 * mean if name == "rmse" else mean
+    return lambda answers, _: row_values(data, answers)[name] / unit
+
+
+def _own(name: str, loss: Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    values = np.asarray(loss(y, predicted), dtype=np.float64)
+    if values.shape != y.shape:
+        raise ValueError(
+            f"losses[{name!r}] must return one number per row, shape {y.shape}, got shape "
+            f"{values.shape} instead: the interval comes from the variance between rows."
+        )
+    return values
+
+
+def estimates(
+    data: AssessedRows,
+    metrics: Mapping[str, float],
+    rounds: Sequence[Round],
+    losses: Mapping[str, Loss],
+    level: float,
+) -> dict[str, Estimate]:
+    """Every score with its interval, which is NaN where there is none."""
+    found = {}
+    for name, score in metrics.items():
+        of = moves(name, data, rounds, losses) if np.isfinite(score) else None
+        if of is None:
+            found[name] = Estimate(score, np.nan, np.nan, level, "no interval: no variance")
+            continue
+        low, high, method = interval_of(
+            values_of(data, rounds, of), level, SHAPES.get(name, ""), score
+        )
+        found[name] = Estimate(score, low, high, level, method)
+    return found
+
+
+# ---- scores --------------------------------------------------------------------------------------
+
+
+def pooled_scores(
+    data: AssessedRows, rounds: Sequence[Round], losses: Mapping[str, Loss]
+) -> dict[str, float]:
+    """Scores of all held-out rows together, averaged over repeats; NaN for the AUC, which is of
+    pairs: see `ranking`.
+    """
+    found = []
+    for round_ in rounds:
+        values, w = row_values(data, round_), data.weights_of(round_.tested)
+        own = {n: _own(n, loss, data.y, round_.predictions) for n, loss in losses.items()}
+        extra = {n: np.average(v[round_.tested], weights=w) for n, v in (values | own).items()}
+        found.append(extra | _of_rows(data, round_, values, round_.tested))
+    names = ("accuracy", "balanced_accuracy", "roc_auc", *found[0])
+    names = names if data.classes is not None else ("r2", *found[0])
+    return {n: float(np.mean([scores.get(n, np.nan) for scores in found])) for n in names}
+
+
+def _of_rows(
+    data: AssessedRows, round_: Round, values: Mapping[str, np.ndarray], rows: np.ndarray
+) -> dict[str, float]:
     """Scores that are defined for any set of rows with weight, for labels or numbers."""
     w, y = data.weights_of(rows), data.y[rows]
-    given = y, round_.predictions[rows].astype(data.y.dtype)
     if data.classes is None:
-        r2 = r2_score(*given, sample_weight=w) if len(rows) > 1 else np.nan
-        rmse = np.sqrt(mean_squared_error(*given, sample_weight=w))
-        mae = mean_absolute_error(*given, sample_weight=w)
-        return {"r2": float(r2), "mae": float(mae), "rmse": float(rmse)}
-    recall = {"labels": np.unique(y[w > 0]), "average": "macro", "zero_division": 0.0}
+        mae, mse = (np.average(values[name][rows], weights=w) for name in ("mae", "rmse"))
+        r2 = np.nan if len(rows) < 2 else r2_score(y, round_.predictions[rows], sample_weight=w)
+        return {"r2": float(r2), "mae": float(mae), "rmse": float(np.sqrt(mse))}
+    hits, codes = values["accuracy"][rows], np.searchsorted(data.classes, y)
+    total = np.bincount(codes, weights=w)
+    recall = np.bincount(codes, weights=w * hits)[total > 0] / total[total > 0]
     return {
-        "accuracy": float(accuracy_score(*given, sample_weight=w)),
-        "balanced_accuracy": float(recall_score(*given, sample_weight=w, **recall)),
+        "accuracy": float(np.average(hits, weights=w)),
+        "balanced_accuracy": float(np.mean(recall)),
     }
 
 
@@ -67,9 +180,10 @@ def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.nd
     shape = len(rounds), max(len(round_.splits) for round_ in rounds)
     scores = {name: np.full(shape, np.nan) for name in names}
     for repeat, round_ in enumerate(rounds):
+        values = row_values(data, round_)
         for number, (_, test) in enumerate(round_.splits):
             if np.any(data.weights_of(test) > 0):
-                for name, value in _basic(data, round_, test).items():
+                for name, value in _of_rows(data, round_, values, test).items():
                     scores[name][repeat, number] = value
     return scores
 
@@ -82,75 +196,6 @@ def baseline(data: AssessedRows, round_: Round) -> Round:
     shares = np.array([np.sum(w[data.y == label]) for label in data.classes]) / np.sum(w)
     said = np.full(n, data.classes[np.argmax(shares)])
     return replace(round_, predictions=said, probabilities=np.tile(shares, (n, 1)))
-
-
-def headline(
-    data: AssessedRows,
-    rounds: Sequence[Round],
-    partitions: Sequence[Round],
-    frozen: Sequence[Round],
-    level: float,
-) -> Estimate:
-    """Accuracy or R² of all held-out rows together, with its interval.
-
-    The standard error is that of nested cross-validation from `partitions` or, for tuned models,
-    from `frozen`, if they have it. For
-    accuracy the interval has Wilson's shape, with the number of rows that would have the standard
-    error; for R² it is symmetric for log(1 - R²).
-    """
-    value = pooled_scores(data, rounds)[data.score_name]
-    if data.classes is not None:
-        low, high, method = of_share(values_of(data, partitions, _right, frozen), level, value)
-        return Estimate(value, low, high, level, method)
-    tests = np.concatenate([test for round_ in partitions for _, test in round_.splits])
-    w = data.weights_of(tests)
-    around = (data.y - np.average(data.y[tests], weights=w)) ** 2
-    spread = np.average(around[tests], weights=w)
-    every = np.concatenate([_squares(data.y, r.predictions)[r.tested] for r in partitions])
-    error = np.average(
-        every, weights=np.concatenate([data.weights_of(r.tested) for r in partitions])
-    )
-    if spread == 0.0 or error == 0.0:
-        nan = float("nan")
-        return Estimate(value, nan, nan, level, "no interval: no variance")
-
-    def moved(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        return np.asarray(_squares(y, predicted) / error - around / spread)
-
-    low, high, method = of_r2(values_of(data, partitions, moved, frozen), value, level)
-    return Estimate(value, low, high, level, method)
-
-
-def values_of(
-    data: AssessedRows,
-    rounds: Sequence[Round],
-    value: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    frozen: Sequence[Round] = (),
-) -> HeldOutValues:
-    """Values of rows, from their targets and their predictions (n,) by every model."""
-    tests = [test for round_ in rounds for _, test in round_.splits]
-    outer = [value(data.y, r.predictions)[test] for r in rounds for _, test in r.splits]
-    inner = [value(data.y, predicted) for r in rounds for predicted in r.inner]
-    known = inner if len(inner) == len(tests) else []
-    units = np.arange(len(data.y)) if data.groups is None else data.groups
-    return HeldOutValues(
-        tests,
-        outer,
-        known,
-        np.unique(units, return_inverse=True)[1].reshape(-1),
-        data.weights_of(np.arange(len(data.y))),
-        mean_test_share(rounds),
-        len(rounds),
-        values_of(data, frozen, value) if frozen else None,
-    )
-
-
-def _right(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    return np.asarray(predicted == y, dtype=np.float64)
-
-
-def _squares(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    return np.asarray((y - predicted) ** 2, dtype=np.float64)
 
 
 def mean_test_share(rounds: Sequence[Round]) -> float:
