@@ -188,8 +188,8 @@ def make_case(
     X = features(kind, n, rng)
     Y = np.column_stack([np.sin(X[:, 0]) + 0.3 * rng.normal(size=n), rng.normal(size=n) + 2.0])
     case = Case(norm, X, kernel(kind, X), Y, thin=thin)
-    if setting in ("no bias", "penalised bias"):
-        return replace(case, intercept="penalized" if setting == "penalised bias" else False)
+    if "no bias" in setting or "penalised bias" in setting:
+        case = replace(case, intercept="penalized" if "penalised" in setting else False)
     if "weights" in setting:
         case = replace(case, weights=rng.uniform(0.2, 3.0, size=n))
     if "confounds" in setting:

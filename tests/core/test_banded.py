@@ -68,32 +68,6 @@ def test_every_answer_is_that_of_the_eigenvalue_form(kind, setting, width):
         same(dual, dual_expected)
         if case.Q0.shape[1]:
             same(ours.bias_coef(Y, dual), theirs.bias_coef(Y, dual_expected))
-        for rows in (np.array([3]), np.array([20, 1, 7, 2])):
-            removal, removal_expected = ours.leave_out(rows, mu), theirs.leave_out(rows, mu)
-            same(removal.held_out(fitted).residual, removal_expected.held_out(expected).residual)
-            same(
-                refit_without(ours, targets, rows, mu).values,
-                refit_without(theirs, expected_targets, rows, mu).values,
-            )
-
-
-@every_kernel_and_setting
-def test_held_out_values_are_those_of_literal_refits(kind, setting):
-    case = make_case("function", kind, setting, n=22, seed=5)
-    smoother = norm_of(case, 5)
-    mus, Y = case.mus(FACTORS), case.scaled_Y
-    targets = smoother.project(Y)
-    leave_one_out = smoother.leave_one_out(targets, mus).residual
-    folds = np.array_split(np.random.default_rng(0).permutation(case.n), 4)
-    for number, mu in enumerate(mus):
-        refits = np.concatenate(
-            [case.reference_held_out(np.array([row]), mu) for row in range(case.n)]
-        )
-        case.close((Y - leave_one_out[number]) / case.s, refits, mu)
-        fitted = smoother.fit(targets, mu)
-        for test in folds:
-            got = (Y[test] - smoother.leave_out(test, mu).held_out(fitted).residual) / case.s[test]
-            case.close(got, case.reference_held_out(test, mu), mu)
 
 
 @every_namespace
