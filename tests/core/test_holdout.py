@@ -313,7 +313,7 @@ def test_residual_map_is_that_of_the_literal_hat_matrix(
         hat = Refits(model, replace(case, Y=np.eye(40)))(nobody, mu)
         expected = Y - Y @ (case.s * hat / case.s.T).T
         residual_map = smoother.residual_map(mu)
-        low_rank = model.kind is FeatureNorm or model.thin and model.norm == "function"
+        low_rank = model.kind is FeatureNorm or (model.thin and model.norm == "function")
         assert (residual_map.dense is None) == (low_rank and dense_up_to == 0)
         case.close(residual_map(Y), expected, mu)
 
