@@ -14,7 +14,12 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, get_scorer
-from sklearn.model_selection import RepeatedStratifiedKFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -170,6 +175,10 @@ def test_assessments_stand_for_their_models(regression):
             rtol=1e-7,
         )
     assert one.value == pytest.approx(answers[0].score.value - answers[1].score.value)
+    with pytest.warns(UserWarning):
+        forward = assess(models[0], X, y, cv=TimeSeriesSplit(4), permutations=0)
+    with pytest.raises(ValueError, match="its training rows are not known"):
+        compare(forward, models[1], X, y)
     with pytest.raises(ValueError, match="only on the same folds"):
         compare(answers[0], assess(models[1], X, y, cv=5, permutations=0))
 

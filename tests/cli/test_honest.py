@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers_cli import FAST, N, pl, run, says, table
+from helpers_cli import FAST, N, pl, read_metadata, run, says, table
+from sklearn.model_selection import TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
 
+from fitonce import ClippedScaler, KernelRidge
 from fitonce.cli.columns import design
 from fitonce.cli.errors import UserError
 from fitonce.cli.show import warnings_of
@@ -55,6 +60,82 @@ def test_rows_in_time_are_mentioned():
     assert not taken_apart(x=noise(120, 1), y=np.sort(walk)).hints
     days = [str(np.datetime64("2024-01-01") + 3 * i) for i in range(60)]
     assert "order of 'day'" in taken_apart(day=days, x=noise(), y=["p", "q"] * 30).hints[0]
+
+
+@pytest.fixture
+def walk(folder):
+    """Two random walks that know nothing of each other, out of order."""
+    rng = np.random.default_rng(0)
+    a, y = rng.normal(size=(2, 90)).cumsum(axis=1)
+    days = pl.Series(np.datetime64("2022-01-01") + np.arange(90)).cast(pl.Date)
+    frame = pl.DataFrame({"day": days, "a": a, "late": (np.arange(90) > 60).astype(int), "y": y})
+    frame.write_csv("sorted.csv")
+    frame.sample(fraction=1, shuffle=True, seed=1).write_csv("walk.csv")
+    return frame
+
+
+FORWARD = ("-t", "y", "--drop", "late", "--time", "day", "--kernel", "rbf")
+
+
+def test_later_rows_are_predicted_from_earlier_ones(walk):
+    def found(*arguments):
+        return json.loads(run("evaluate", *arguments, "--json").stdout)["assessment"]
+
+    forward, same = (
+        found(name, *FORWARD, "--permutations", 9) for name in ("walk.csv", "sorted.csv")
+    )
+    assert forward["metrics"] == same["metrics"] and forward["metrics"]["r2"] < 0.1
+    shuffled = found("sorted.csv", "-t", "y", "--drop", "late", "--drop", "a")
+    assert shuffled["metrics"]["r2"] > 0.8
+    assert "5 spans, each predicted from the rows before it" in forward["cv"]
+    assert forward["permutation"]["exchange"] == "shift"
+
+    values = pl.read_csv("sorted.csv")["a"].to_numpy()[:, None]
+    model = make_pipeline(ClippedScaler(), KernelRidge(cv=TimeSeriesSplit(5)))
+    expected = np.full(90, np.nan)
+    for train, test in TimeSeriesSplit(5).split(values):
+        expected[test] = model.fit(values[train], walk["y"].to_numpy()[train]).predict(values[test])
+    error = np.nanmean((expected - walk["y"].to_numpy()) ** 2) ** 0.5
+    assert forward["metrics"]["rmse"] == pytest.approx(error, rel=1e-6)
+
+
+def test_the_order_of_rows_is_kept_with_the_model(walk):
+    assert "in the order of 'day'" in run("fit", "walk.csv", *FORWARD, *FAST, "--no-page").stdout
+    known = read_metadata("walk-fitonce.skops")
+    assert known["time"] == "day" and [column["name"] for column in known["columns"]] == ["a"]
+    assert "R² of this model" not in run("report", "walk-fitonce.skops", "walk.csv").stdout
+    assert "5 spans" in Path("walk-fitonce.html").read_text(encoding="utf-8")
+    assert "R²" in run("compare", "walk.csv", *FORWARD[:-2], "--models", "rbf,linear").stdout
+    assert "by shifts" in run("permute", "walk.csv", *FORWARD, "--permutations", 9).stdout
+
+
+def test_what_has_no_order_in_time_is_refused(walk):
+    says(run("evaluate", "walk.csv", *FORWARD, "--group", "a"), "--group and --time")
+    says(run("evaluate", "walk.csv", "-t", "late", "--time", "day"), "the first 15 rows of 90")
+    odd = walk.with_columns(day=pl.Series([f"{1 + k % 9}/{1 + k % 7}/2022" for k in range(90)]))
+    odd.write_csv("odd.csv")
+    says(run("evaluate", "odd.csv", *FORWARD), "order of day and month is not known")
+    odd.with_columns(day=pl.Series(["x", "y", "z"] * 30)).write_csv("odd.csv")
+    says(run("evaluate", "odd.csv", *FORWARD), "must be a date or a number in every row", "'x'")
+
+
+def test_rare_classes_weigh_as_much_as_others_with_priors(folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = np.where(X[:, 0] + 0.8 * rng.normal(size=200) > 1.9, "Yes", "No")
+    pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).write_csv("rare.csv")
+
+    def recall(*options):
+        command = ("evaluate", "rare.csv", "-t", "y", "--kernel", "rbf", *options)
+        return json.loads(run(*command, "--json").stdout)["assessment"]["confusion"][1]
+
+    few = recall()
+    assert few[1] <= sum(few) / 3
+    for options in (["equal"], ["1,1"], ["equal", "--model", "lssvm"]):
+        assert recall("--priors", *options)[1] > sum(few) / 2
+    command = ("evaluate", "rare.csv", "--priors")
+    says(run(*command, "1,2,3", "-t", "y"), "2 numbers separated by commas, for 'No', 'Yes'")
+    says(run(*command, "equal", "-t", "a"), "cannot be used with --model ridge")
 
 
 def test_a_number_that_alone_predicts_the_target_is_named():

@@ -11,7 +11,13 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 
 from ..core.numerical_warnings import caught_warnings, kinds_of
 from ..core.progress import ProgressCallback, progress_callback, report_progress
@@ -31,6 +37,7 @@ SPLITTERS = {
     KFold: "{} folds",
     StratifiedGroupKFold: "{} stratified folds that keep groups together",
     GroupKFold: "{} folds that keep groups together",
+    TimeSeriesSplit: "{} spans, each predicted from the rows before it",
 }
 
 PARTITIONS = 10  # for the standard error

@@ -1,9 +1,10 @@
 """The permutation test of an assessment: of the reported score, with a valid null distribution.
 
 Folds depend on y (they are stratified), so labels are permuted within test folds. If all rows of a
-group share one label, groups are exchanged as a whole, together with their folds if the sizes allow
-it. Otherwise labels are permuted within groups (see docs/permutation.md). Every step that uses the
-labels is repeated under every permutation.
+group share one label, groups are exchanged as a whole, together with their folds if the sizes
+allow it. Otherwise labels are permuted within groups (see docs/permutation.md). With
+`TimeSeriesSplit`, labels are shifted in a circle, because those of neighboring rows are alike.
+Every step that uses the labels is repeated under every permutation.
 
 The number of permutations is fixed, and what is tested depends only on the size of the data: the
 same call gives the same p-value on every machine. The assessed model itself is tested, with its own
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 
 from ..crossval.depends import depends
@@ -152,8 +154,9 @@ def ready(
         or (same and (chooses(estimator, data.X) or not name.endswith("groups")))
     }  # groups are used only for tuning
     free = (data.classes is None or single) and ignores_y(cv) is not False
-    exchange = exchange or _valid_exchange(part)
-    inside = not free and exchange not in ("whole", "whole-unequal")
+    forward = isinstance(cv, TimeSeriesSplit)
+    exchange = exchange or ("shift" if forward else _valid_exchange(part))
+    inside = not free and exchange not in ("whole", "whole-unequal", "shift")
     run = partial(
         permutation_test_score,
         estimator if same else other,

@@ -236,6 +236,11 @@ def compare(
     given = groups, sample_weight, confounds
     data = {name: AssessedRows.of(model, X, y, *given) for name, model in fresh.items()}
     rows: Assessment | AssessedRows
+    if assessed and fresh and np.any(assessed[0].fold < 0):
+        raise ValueError(
+            "this assessment has rows that are never tested, so its training rows are not known: "
+            "compare the models themselves, with its cv."
+        )
     if assessed:
         rows, (partitions, said) = assessed[0], _splits_of(assessed)
     else:

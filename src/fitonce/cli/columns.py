@@ -15,11 +15,20 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.model_selection import TimeSeriesSplit
 
 from .errors import UserError, one_of
 from .hints import ROW, about_copies, about_order, about_units, copies_together
 from .table import Table
-from .targets import confound_of, confounds_of, target_of, weights_of
+from .targets import (
+    SPANS,
+    check_first_span,
+    confound_of,
+    confounds_of,
+    in_order,
+    target_of,
+    weights_of,
+)
 from .values import (
     ABSENT,
     CATEGORY,
@@ -79,6 +88,16 @@ class Design:
         return str(self.identity["target"])
 
     @property
+    def forward(self) -> bool:
+        """Whether later rows are predicted from earlier ones."""
+        return self.identity["time"] is not None
+
+    def folds(self, given: Any) -> Any:
+        """The folds to use: those given or, as a number or None, such that they fit the rows."""
+        count = given is None or isinstance(given, int)
+        return TimeSeriesSplit(given or SPANS) if self.forward and count else given
+
+    @property
     def row_options(self) -> dict[str, Any]:
         """What belongs to the rows, under the names that the library's functions know."""
         return {
@@ -114,6 +133,7 @@ def design(
     *,
     task: str = "auto",
     group: str | None = None,
+    time: str | None = None,
     weight: str | None = None,
     confound: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
@@ -129,6 +149,7 @@ def design(
     uses: dict[str, Sequence[str]] = {
         "target": [target],
         "group": [group] if group is not None else [],
+        "time": [time] if time is not None else [],
         "weight": [weight] if weight is not None else [],
         "confound": confound,
         "drop": drop or (),
@@ -142,11 +163,19 @@ def design(
             f"{table.name} has only one column, {table.frame.columns[0]!r}: there is no column "
             "left to predict the target from."
         )
+    if group is not None and time is not None:
+        raise UserError(
+            "--group and --time cannot be combined: a fold is a span of time or a set of groups. "
+            "Leave out one of the two."
+        )
     remarks = Remarks(table.notes)
     frame = table.frame.with_row_index(ROW, offset=1)
-    needed = {"target": [target], "group": uses["group"], "confound": confound}
+    needed = {name: uses[name] for name in ("target", "group", "time", "confound")}
     for role, name in ((role, name) for role, names in needed.items() for name in names):
         frame = _known_rows(frame, name, role, remarks)
+    if time is not None:
+        frame = in_order(frame, time)
+        remarks.add(f"in the order of {time!r}, every fold is predicted from the rows before it")
     if frame.height < FEWEST_ROWS:
         raise UserError(
             f"{table.name} has {counted(frame.height)} with a target: too few to train and test a "
@@ -169,8 +198,12 @@ def design(
         )
     adjusting = [confound_of(frame[name], name in wishes["categorical"]) for name in confound]
     hints = [*about_copies(target, y, task, X), *about_units(target, y, X)]
-    hints += about_order(y, task, X, features)
-    if group is None:
+    if time is None:
+        hints += about_order(y, task, X, features)
+    if time is not None:
+        groups = None
+        check_first_span(target, y, task)
+    elif group is None:
         groups, said = copies_together(X, y)
         hints += said
     else:
@@ -194,6 +227,7 @@ def design(
             "target": target,
             "task": task,
             "group": group,
+            "time": time,
             "weight": weight,
             "columns": [feature.identity for feature in features],
             "identifiers": identifiers,

@@ -100,7 +100,9 @@ def about_order(
         alike = float(np.corrcoef(y[1:], y[:-1])[0, 1])
         if alike > ALIKE:
             why.append(f"the target of neighbouring rows is alike (correlation {alike:.2f})")
+    dated = [feature.source for feature in features if feature.kind == DAYS]
+    named = option("time", dated[0]) if dated else "--time COLUMN"
     return [
         f"{' and '.join(why)}: if they follow each other in time, shuffled folds make the scores "
-        "too optimistic for later rows"
+        f"too optimistic for later rows; {named} predicts every row from earlier ones"
     ] * bool(why)

@@ -87,6 +87,7 @@ def pipeline(
     kernel: str = "auto",
     gamma: str = "tune",
     alpha: str = "tune",
+    priors: str | None = None,
     confounding: str = "remove",
     landmarks: str = "auto",
     random_state: int = 0,
@@ -95,9 +96,10 @@ def pipeline(
     allowed, n = MODELS[design.task], len(design.y)
     one_of(effort, "effort", EFFORTS)
     if effort == "best":
-        _check_alone(design, model=model, kernel=kernel, gamma=gamma, alpha=alpha)
+        _check_alone(design, model=model, kernel=kernel, gamma=gamma, alpha=alpha, priors=priors)
         if n <= LANDMARKS_ABOVE:
-            return with_columns(design, COMMITTEES[design.task]()), about_categories(design)
+            committee = COMMITTEES[design.task](cv=design.folds(None))
+            return with_columns(design, committee), about_categories(design)
     name = model or next(iter(allowed))
     if name not in allowed:
         raise UserError(
@@ -111,7 +113,10 @@ def pipeline(
         "gamma": word_or_number(gamma, "gamma", ("tune", "scale")),
         "alpha": word_or_number(alpha, "alpha", ("tune",)),
         "confounding": one_of(confounding, "confounding", MEANINGS),
+        "cv": design.folds(None),
     }
+    if priors is not None:
+        chosen |= {"criterion": "balanced_error", **_priors(priors, name, design)}
     count, notes = _landmarks(landmarks, kernels, n)
     if count is not None:
         chosen |= {"landmarks": count, "random_state": random_state}
@@ -124,18 +129,18 @@ def pipeline(
     return estimator, [*notes, *about_categories(design, choose)]
 
 
-def reference(name: str, design: Design, seed: int) -> Any:
+def reference(name: str, design: Design, seed: int, priors: str | None = None) -> Any:
     """A model to compare with, by name: a kernel, a random forest, or a baseline."""
     others = REFERENCES[design.task]
     if name not in others:
-        return pipeline(design, kernel=name, random_state=seed)[0]
+        return pipeline(design, kernel=name, random_state=seed, priors=priors)[0]
     model = clone(others[name])
     return with_columns(design, model.set_params(random_state=seed) if name == "forest" else model)
 
 
 def _check_alone(design: Design, **settings: str | None) -> None:
     """Refuse settings of a single model, since a committee chooses them itself."""
-    usual = {"model": None, "kernel": "auto", "gamma": "tune", "alpha": "tune"}
+    usual = {"model": None, "kernel": "auto", "gamma": "tune", "alpha": "tune", "priors": None}
     given = [name for name, value in settings.items() if value != usual[name]]
     if given:
         raise UserError(
@@ -147,6 +152,24 @@ def _check_alone(design: Design, **settings: str | None) -> None:
             "--effort best does not support --confound, because committees cannot adjust for "
             "confounds. Leave out one of the two options."
         )
+
+
+def _priors(text: str, model: str, design: Design) -> dict[str, Any]:
+    """The weights of the classes, in the order of the labels, as a parameter of the model."""
+    names = np.unique(design.y).tolist() if design.task == "classification" else []
+    if text == "equal" and model == "lssvm":
+        return {"class_weight": "balanced"}
+    if model != "fisher":
+        raise UserError(f"--priors {text} cannot be used with --model {model}: leave it out.")
+    if text == "equal":
+        return {"priors": [1.0 / len(names)] * len(names)}
+    given = [word_or_number(part, "priors", ("equal",)) for part in text.split(",")]
+    if len(given) != len(names) or "equal" in given:
+        raise UserError(
+            f"--priors must be equal, or {len(names)} numbers separated by commas, for "
+            f"{listed(names)} in this order, got {text!r} instead."
+        )
+    return {"priors": [float(value) / sum(given) for value in given]}
 
 
 def _kernels(text: str) -> str | list[str]:
@@ -317,7 +340,7 @@ def better_kernel(
     some = (design.rows(free) if len(free) else design).sample(MOST_ROWS, seed)
     kind = ShuffleSplit if some.groups is None else GroupShuffleSplit
     halves = kind(1, test_size=0.5, random_state=seed).split(some.X, some.y, some.groups)
-    splits = list(halves)
+    splits = [np.array_split(np.arange(len(some.y)), 2)] if some.forward else list(halves)
     models = {k: pipeline(design, **settings | {"kernel": k})[0] for k in ("linear", "rbf")}
     found = compared(models, some, cv=splits)
     said = ", ".join(f"{kernel} {score.value:.3f}" for kernel, score in found.scores.items())
@@ -329,6 +352,7 @@ def compared(models: dict[str, Any], design: Design, **options: Any) -> ModelCom
     """Models on the same held-out rows; forests are refitted without a word."""
     with caught_warnings():
         options |= {"groups": design.groups, "sample_weight": design.weights}
+        options["cv"] = design.folds(options.get("cv"))
         return compare(models, None, design.X, design.y, **options)
 
 

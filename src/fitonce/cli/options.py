@@ -49,6 +49,13 @@ Task = Annotated[
 Group = Annotated[
     Text, column("Column of groups (subjects, sites): rows of one group are tested together.")
 ]
+Time = Annotated[
+    Text,
+    column(
+        "Column of dates or numbers that orders the rows in time: every fold is predicted from "
+        "earlier rows, and labels are shifted in time for the p-value."
+    ),
+]
 Weight = Annotated[Text, column("Column of row weights; weight 2 counts like a repeated row.")]
 Confound = Annotated[
     Columns,
@@ -94,6 +101,14 @@ Kernel = Annotated[
     ),
 ]
 Gamma = Annotated[str, setting(MODEL, "Kernel width: tune, scale or a number.")]
+Priors = Annotated[
+    Text,
+    setting(
+        MODEL,
+        "Weights of the classes in a decision: equal, or one number per class in the order of the "
+        "labels, separated by commas; by default the shares of their rows. fisher only.",
+    ),
+]
 Alpha = Annotated[str, setting(MODEL, "Regularization: tune or a number.")]
 Confounding = Annotated[
     str,

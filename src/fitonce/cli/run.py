@@ -60,7 +60,8 @@ def screen_of(given: Given) -> Screen:
 
 def opened(screen: Screen, given: Given) -> Design:
     """The table of a command, read and taken apart."""
-    named = [given["target"], given.get("group"), given.get("weight"), *(given["confound"] or ())]
+    roles = ("target", "group", "time", "weight")
+    named = [*(given.get(role) for role in roles), *(given["confound"] or ())]
     with screen.working(f"reading {given['table']}") as bars:
         table = read_table(given["table"], expected=named, **taken(read_table, given))
         bars(0, 0, "looking at the columns")
@@ -105,7 +106,7 @@ def modelled(
 
 def assessed(estimator: Any, parts: Design, given: Given) -> Assessment:
     """The assessment; it contains its warnings, so that Python need not print them."""
-    options = parts.row_options | taken(assess, given)
+    options = parts.row_options | taken(assess, given) | {"cv": parts.folds(given.get("cv"))}
     with caught_warnings():
         return assess(estimator, parts.X, parts.y, **options)
 
@@ -130,10 +131,12 @@ def fit_table(command: str, given: Given) -> None:
     with screen.working() as bars, threads_for(parts):
         answer = assessed(estimator, judged, given)
         rivals = None
-        # the other models cannot adjust for confounds
-        if len(parts.y) <= LANDMARKS_ABOVE and parts.confounds is None:
+        # the other models cannot adjust for confounds; an assessment does not know which rows
+        # before a span its model has seen
+        if len(parts.y) <= LANDMARKS_ABOVE and parts.confounds is None and not parts.forward:
             seed = given["random_state"]
-            models = {"this model": answer, "linear model": reference("linear", parts, seed)}
+            linear = reference("linear", parts, seed, settings.get("priors"))
+            models = {"this model": answer, "linear model": linear}
             if settings.get("effort") == "best":
                 models[show.FOREST] = reference("forest", parts, seed)
             rivals = compared(models, judged)
@@ -236,7 +239,8 @@ def compare_table(given: Given) -> None:
     screen.show(show.announcement("compare", parts, [*parts.notes, *sampling]))
     models = {name: reference(name, parts, given["random_state"]) for name in names}
     with screen.working(), threads_for(parts), caught_warnings() as caught:
-        result = compared(models, judged, **taken(compare, given))
+        once = {"repeats": 1} if parts.forward else {}
+        result = compared(models, judged, **taken(compare, given) | once)
     others = (w for w in caught if not issubclass(w.category, RefitWarning))
     warnings = [message for message, _ in warned(others)] + parts.hints
     for block in render.comparison(result):
@@ -299,7 +303,7 @@ def permute_table(given: Given) -> None:
             parts.y,
             groups=parts.groups,
             confounds=parts.confounds,
-            **taken(significance, given),
+            **taken(significance, given) | {"cv": parts.folds(given["cv"])},
         )
     warnings = [message for message, _ in warned(caught)] + parts.hints
     tested = show.told(render.significance(test, said))

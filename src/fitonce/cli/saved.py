@@ -145,6 +145,7 @@ def own_rows(estimator: Any, given: Given) -> Design:
         known["target"],
         task=known["task"],
         group=given["group"] or known.get("group"),
+        time=known.get("time"),
         weight=given["weight"] or known.get("weight"),
         confound=[feature.name for feature in adjusting],
         categorical=[feature.name for feature in adjusting if feature.is_category],

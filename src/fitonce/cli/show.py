@@ -53,6 +53,7 @@ ADVICE = re.compile(r" Use an? [^:]*\b(alpha|gamma)\b.*$")
 # categories are handled, and nested scores show whether a model predicts
 BESIDE_THE_POINT = re.compile(
     r"Found unknown categories|try kernel='linear'|scale the features|to have little noise"
+    r"|never tested by this cv"
 )
 
 
@@ -289,7 +290,7 @@ def warnings_of(
         if never:
             found.append(
                 f"the model never predicts {render.joined(never)}: its accuracy says little, "
-                "balanced accuracy and AUC say more."
+                "balanced accuracy and AUC say more. --priors equal weighs all classes alike."
             )
     ours = None if others is None else next(iter(others.scores))
     better = None if others is None or ours is None else others.clearly_better(ours)

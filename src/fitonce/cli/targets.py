@@ -23,8 +23,9 @@ from .values import (
     kind_of,
     labels,
 )
-from .words import Remarks, counted
+from .words import Remarks, counted, examples
 
+SPANS = 5  # of time, each predicted from the rows before it
 CONTINUOUS_ABOVE = 20  # a target with more distinct numbers than this is a regression target
 MOST_CLASSES = 100  # without being asked for: more take many minutes
 
@@ -107,7 +108,30 @@ def weights_of(series: pl.Series) -> np.ndarray:
     return values
 
 
-def confound_of(series: pl.Series, is_category: bool) -> Feature:
+def in_order(frame: pl.DataFrame, time: str) -> pl.DataFrame:
+    """The rows of a table in the order of a column of dates or numbers."""
+    feature = confound_of(frame[time], False, "time")
+    values = feature.values(frame, Remarks())
+    if feature.is_category or values.null_count():
+        raise UserError(
+            f"the time {time!r} must be a date or a number in every row, got values such as "
+            f"{examples(frame[time].filter(values.is_null() | feature.is_category))}."
+        )
+    return frame[np.argsort(values.to_numpy(), kind="stable")]
+
+
+def check_first_span(target: str, y: np.ndarray, task: str) -> None:
+    """Refuse classes that come late: the first model learns from the earliest rows alone."""
+    first = y[: len(y) // (SPANS + 1)]
+    if task == "classification" and np.sum(np.unique(first, return_counts=True)[1] > 1) < 2:
+        raise UserError(
+            f"the first {counted(len(first))} of {len(y):,} have fewer than two classes of "
+            f"{target!r} with more than one row: too few to predict the later rows. Leave out "
+            "--time, or the first rows."
+        )
+
+
+def confound_of(series: pl.Series, is_category: bool, role: str = "confound") -> Feature:
     """How a confound is read: as numbers, as days, or as a category if it is neither or the user
     declared it categorical.
     """
@@ -118,10 +142,10 @@ def confound_of(series: pl.Series, is_category: bool) -> Feature:
         return Feature(name, NUMBER if number else CATEGORY, name, COMMA if comma else None)
     form, unsure = format_of(series)
     if unsure:
+        level = "" if role == "time" else ", or use --categorical, if each date is a level"
         raise UserError(
-            f"the confound {name!r} has dates such as {series[0]!r}, whose order of day and month "
-            "is not known: write them as 2024-12-31, or declare the column --categorical, if each "
-            "date is a level."
+            f"the {role} {name!r} has dates such as {series[0]!r}, whose order of day and month is "
+            f"not known: write them as 2024-12-31{level}."
         )
     return Feature(name, DAYS, name, form)
 
