@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -9,7 +11,12 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, Strati
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fitonce import KernelRidge, permutation_test_targets
+from fitonce import (
+    KernelRidge,
+    ValidityWarning,
+    permutation_test_score,
+    permutation_test_targets,
+)
 from fitonce.core import columns as columns_module
 from fitonce.inference import many_targets
 from fitonce.inference.question import Question
@@ -163,3 +170,21 @@ def test_refusals(model, options, message):
         permutation_test_targets(model, X, Y, n_permutations=2, **options)
     with pytest.raises(ValueError, match="shape"):
         permutation_test_targets(KernelRidge(gamma=1.0), X, Y[:, 0])
+
+
+def test_free_permutations_of_designed_targets_are_warned_of():
+    """Targets that alternate have the same mean in every fold; permuted ones do not, and the test
+    rejects too often.
+    """
+    rng = np.random.default_rng(0)
+    X, model = rng.normal(size=(40, 4)), KernelRidge(1.0, kernel="linear")
+    alternating = np.tile([1.0, -1.0], 20)[:, None] + 0.3 * rng.normal(size=(40, 6))
+    options = {"cv": KFold(5), "n_permutations": 19, "permute": "free"}
+    with pytest.warns(ValidityWarning, match="more evenly than by chance"):
+        permutation_test_targets(model, X, alternating, **options)
+    with pytest.warns(ValidityWarning, match="more evenly than by chance"):
+        permutation_test_score(model, X, alternating[:, 0], **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        permutation_test_targets(model, X, rng.permutation(alternating), **options)
+        permutation_test_targets(model, X, alternating, **{**options, "permute": None})

@@ -33,6 +33,7 @@ from .validity import (
 )
 
 SEEN = 1000  # targets whose variance decides how many labelings share a placement of the folds
+MOST_COLUMNS = 256  # targets whose spread over the folds is looked at
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,10 @@ class Question:
         mode = choose_mode(permute, cv, splits, split, exchange)
         if mode == "free":
             within = held if exchange in (None, "within") else None
-            check_free(cv, splits, labels if classifier else None, within)
+            columns = np.eye(len(classes))[labels] if classifier else None
+            if not classifier and confounds is None and exchange in (None, "rows", "within"):
+                columns = _same_size(host)
+            check_free(cv, splits, columns, within)
         inside = permutable_atoms(splits, len(host)) if mode == "within-folds" else None
         exchanged = make_exchange(exchange, labels, held, inside, classifier, len(classes))
         name = exchange or ("rows" if groups is None else "within")
@@ -194,6 +198,13 @@ def _numbered(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         y = y[:, :1]  # this tells all rows apart
     found, labels = np.unique(y, return_inverse=True, axis=None if y.ndim == 1 else 0)
     return found, labels.reshape(-1)
+
+
+def _same_size(y: np.ndarray) -> np.ndarray:
+    """The first columns (n, t) of targets, in units of their deviation."""
+    columns = y.reshape(len(y), -1)[:, :MOST_COLUMNS].astype(np.float64)
+    deviation = columns.std(axis=0)
+    return columns / np.where(deviation > 0.0, deviation, 1.0)
 
 
 def _within(groups: np.ndarray | None, levels: np.ndarray | None) -> np.ndarray | None:

@@ -74,7 +74,7 @@ ORDERED = (
     'designed order. For time series, whose neighboring rows are similar, use exchange="shift".'
 )
 BALANCED = (
-    "the classes are spread over the folds more evenly than by chance, although the splitter "
+    "the labels are spread over the folds more evenly than by chance, although the splitter "
     "ignores y (an alternating or designed order of the rows). Free permutations do not keep this "
     "balance, "
     'and the p-value can be too small. Use permute="cosets" (the default), which does.'
@@ -172,19 +172,19 @@ def choose_mode(
 
 
 def check_free(
-    cv: Any, splits: Sequence[Split], labels: np.ndarray | None, groups: np.ndarray | None
+    cv: Any, splits: Sequence[Split], columns: np.ndarray | None, groups: np.ndarray | None
 ) -> None:
     """Refuse free permutations if the folds depend on y, or seem to; warn about folds that are
-    balanced although they ignore y. `labels` are those of a classification.
+    balanced although they ignore y. `columns` (n, t) are indicators of classes, or targets.
     """
     free_of_y = ignores_y(cv)
     if free_of_y is False:
         raise ValueError(REFUSAL.format(f"the folds of {type(cv).__name__} depend on y"))
-    if labels is None or not more_even_than_chance(splits, labels, groups):
+    if columns is None or not more_even_than_chance(splits, columns, groups):
         return
     if free_of_y is None:
         made = (
-            "the classes are spread over these splits more evenly than by chance, as if they "
+            "the labels are spread over these splits more evenly than by chance, as if they "
             "depended on y"
         )
         raise ValueError(REFUSAL.format(made))
@@ -192,32 +192,30 @@ def check_free(
 
 
 def more_even_than_chance(
-    splits: Sequence[Split], labels: np.ndarray, groups: np.ndarray | None
+    splits: Sequence[Split], columns: np.ndarray, groups: np.ndarray | None
 ) -> bool:
-    """Whether the classes are spread over the test folds more evenly than in 99 % of random
-    labelings.
+    """Whether the classes, or targets, are spread over the test folds more evenly than in 99 % of
+    random labelings.
 
-    The measure is Σ (count - expected)² over folds and classes; labels are permuted within the
-    groups, if given. By chance, this happens for one set of folds in a hundred; for stratified
+    The measure is Σ (sum - expected)² over folds and columns; rows are permuted within the groups,
+    if given. By chance, this happens for one set of folds in a hundred; for stratified
     folds with a few dozen rows or more, nearly always.
     """
-    n, n_classes = len(labels), int(labels.max()) + 1
+    n = len(columns)
     if len(splits) < 2 or len(splits) > n // 2:
         return False
     member = np.zeros((len(splits), n))
     for number, (_, test) in enumerate(splits):
         member[number, test] = 1.0
-    share = np.bincount(labels, minlength=n_classes) / n
-    expected = member.sum(axis=1)[:, None] * share
+    centered = columns - columns.mean(axis=0)
 
     def unevenness(permuted: np.ndarray) -> float:
-        counts = np.stack([member @ (permuted == code) for code in range(n_classes)], axis=1)
-        return float(np.sum((counts - expected) ** 2))
+        return float(np.sum((member @ permuted) ** 2))
 
-    observed, as_even = unevenness(labels), 0
-    exchange, rng = LabelExchange(labels, blocks_of(n, groups)), np.random.RandomState(0)
+    observed, as_even = unevenness(centered), 0
+    exchange, rng = LabelExchange(np.arange(n), blocks_of(n, groups)), np.random.RandomState(0)
     for _ in range(BALANCE_DRAWS):
-        as_even += unevenness(labels[exchange.draw(rng).indices]) <= observed + 1e-9
+        as_even += unevenness(centered[exchange.draw(rng).indices]) <= observed + 1e-9
         if as_even + 1 > BALANCE_LEVEL * (BALANCE_DRAWS + 1):
             return False
     return True
