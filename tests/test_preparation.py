@@ -7,16 +7,18 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import cross_val_predict
+import scipy.stats
+from sklearn.model_selection import cross_val_predict, permutation_test_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fitonce
-from fitonce import ClippedScaler, KernelRidge
+from fitonce import ClippedScaler, KernelFisherDiscriminant, KernelRidge
+from fitonce.preparation import KNOTS, NormalScores, RelevanceScaler
 from sklearn_checks import with_checks
 
 
-@with_checks([ClippedScaler()])
+@with_checks([ClippedScaler(), NormalScores(), RelevanceScaler()])
 def test_estimator_check(estimator, check):
     check(estimator)
 
@@ -107,6 +109,66 @@ def test_the_saved_model_predicts_the_same(tmp_path):
     fitonce.save(model, tmp_path / "m.skops")
     loaded = fitonce.load(tmp_path / "m.skops")
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_normal_scores_are_those_of_the_mean_ranks():
+    X = np.round(rows(n=90, p=3), 0)  # with ties
+    scores = NormalScores().fit_transform(X)
+    expected = scipy.stats.norm.ppf((scipy.stats.rankdata(X, axis=0) - 0.5) / 90)
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
+    assert np.abs(NormalScores(1.5).fit_transform(X)).max() == 1.5
+
+
+def test_a_rising_map_of_a_column_changes_no_score():
+    X = np.abs(rows())
+    plain, logarithms = NormalScores().fit(X), NormalScores().fit(np.log(X))
+    np.testing.assert_allclose(plain.transform(X), logarithms.transform(np.log(X)), rtol=1e-12)
+    ends = plain.transform(np.array([np.zeros(4), np.full(4, 1e9)]))
+    np.testing.assert_array_equal(ends[1], plain.transform(X).max(axis=0))
+    np.testing.assert_array_equal(ends[0], plain.transform(X).min(axis=0))
+
+
+def test_columns_of_two_values_stay_and_maps_are_short():
+    X = np.column_stack([np.arange(1000.0) ** 2, np.arange(1000) % 2 * 5.0, np.ones(1000)])
+    step = NormalScores().fit(X)
+    assert step.maps_[0].shape == (2, KNOTS) and step.maps_[1] is step.maps_[2] is None
+    np.testing.assert_array_equal(step.transform(X)[:, 1:], X[:, 1:])
+    expected = np.clip(scipy.stats.norm.ppf((np.arange(1000) + 0.5) / 1000), -3.0, 3.0)
+    assert np.abs(step.transform(X)[20:-20, 0] - expected[20:-20]).max() < 0.03  # 200 of 1000
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_relevance_finds_the_columns_that_matter(labels):
+    """Also where each of two columns alone says nothing."""
+    X = np.random.default_rng(0).normal(size=(400, 6))
+    y = X[:, 0] * X[:, 1] > 0 if labels else X[:, 0] * X[:, 1]
+    y = np.array(["no", "yes"])[y.astype(int)] if labels else y
+    step = RelevanceScaler(labels=labels).fit(X, y)
+    assert step.scale_[:2].min() > 2.0 * step.scale_[2:].max()
+    np.testing.assert_allclose(np.mean(step.scale_**2), 1.0)
+    np.testing.assert_array_equal(step.transform(X), X * step.scale_)
+
+
+def test_a_target_without_variance_leaves_columns_as_they_are():
+    X = rows()
+    np.testing.assert_array_equal(RelevanceScaler().fit_transform(X, np.ones(60)), X)
+
+
+def test_relevance_is_found_on_each_training_set():
+    X = rows()
+    y = (X[:, 0] > 3.0).astype(int)
+    model = make_pipeline(
+        RelevanceScaler(labels=True), KernelFisherDiscriminant("rbf", gamma=0.1, alpha=0.1)
+    )
+    ours = fitonce.cross_val_predict(model, X, y, cv=4, method="decision_function")
+    theirs = cross_val_predict(model, X, y, cv=4, method="decision_function")
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    given = {"n_permutations": 3, "random_state": 0, "cv": 4}
+    with pytest.warns(fitonce.RefitWarning, match="steps that do not use y"):
+        score, null, _ = fitonce.permutation_test_score(model, X, y, permute="resplit", **given)
+    expected = permutation_test_score(model, X, y, **given)
+    np.testing.assert_allclose(score, expected[0])
+    np.testing.assert_allclose(null, expected[1])
 
 
 @pytest.mark.torch

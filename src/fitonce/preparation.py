@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import scipy.special
 from array_api_compat import is_array_api_obj
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .core.arrays import asarray_like, namespace
+from .core.arrays import asarray_like, namespace, to_numpy
 from .core.refused import RefusedError
+
+KNOTS = 200  # of a map from values to normal scores; between them it is linear
+TREES, LEAF = 50, 2  # trees, and the fewest rows in a leaf
 
 
 class ClippedScaler(StandardScaler):
@@ -71,9 +78,145 @@ class ClippedScaler(StandardScaler):
         return super().inverse_transform(Z / xp.sqrt(inside), copy)
 
 
+class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Columns by the ranks of their values, spread like a normal distribution.
+
+    A value with the rank r among the n training rows, where equal values share the mean of their
+    ranks, becomes
+
+        Φ⁻¹((r - ½)/n),  at most `limit` from zero
+
+    Between the values of the training rows the map is linear, beyond them constant. Whether a
+    column is given in logarithms, clipped or in other units makes no difference. Columns with at
+    most two values stay as they are.
+
+    Parameters
+    ----------
+    limit : float, default=3.0
+        In standard deviations.
+
+    Attributes
+    ----------
+    maps_ : list of arrays (2, n_knots)
+        For every column, values (at most 200) and their scores; None for a column that stays.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from fitonce.preparation import NormalScores
+    >>> scores = NormalScores().fit([[1.0], [10.0], [100.0]])
+    >>> scores.transform([[1.0], [10.0], [55.0], [1e6]]).round(2).ravel().tolist()
+    [-0.97, 0.0, 0.48, 0.97]
+    """
+
+    def __init__(self, limit: float = 3.0) -> None:
+        self.limit = limit
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the ranks of the values of every column."""
+        X = validate_data(self, _on_host(X), dtype=float)
+        self.maps_ = [_scores_of(column, self.limit) for column in X.T]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The scores (n_samples, n_features)."""
+        check_is_fitted(self)
+        values = validate_data(self, _on_host(X), dtype=float, reset=False, copy=True)
+        for j, known in enumerate(self.maps_):
+            if known is not None:
+                values[:, j] = np.interp(values[:, j], *known)
+        return _as_given(values, X)
+
+
+class RelevanceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Columns multiplied by how much they say about the target.
+
+    The importance a_j of a column is the share of the target's variance that the splits at this
+    column explain, in the mean of 100 extremely randomized trees (Geurts et al. 2006):
+
+        x_j ↦ x_j a_j/√(mean a²)
+
+    A kernel of distances then nearly passes over columns that say nothing, of which it otherwise
+    sees as much as of all others. The importances depend on the labels of all training rows:
+    scikit-learn's and this package's functions for cross-validation find them anew on each training
+    set, and so does a committee that has such a member.
+
+    Parameters
+    ----------
+    labels : bool, default=False
+        Whether the target consists of labels of classes; otherwise of numbers.
+    random_state : int, default=0
+        Seed of the trees.
+
+    Attributes
+    ----------
+    scale_ : array of shape (n_features,)
+        The factors.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fitonce.preparation import RelevanceScaler
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> RelevanceScaler().fit(X, np.sin(X[:, 0])).scale_.round(1).tolist()
+    [1.7, 0.1, 0.1]
+    """
+
+    def __init__(self, *, labels: bool = False, random_state: int = 0) -> None:
+        self.labels = labels
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the importances."""
+        X, y = validate_data(self, _on_host(X), _on_host(y), multi_output=True, dtype=float)
+        targets = (y[:, None] == np.unique(y)).astype(float) if self.labels else y
+        trees = ExtraTreesRegressor(
+            TREES, min_samples_leaf=LEAF, max_features="sqrt", random_state=self.random_state
+        )
+        found = trees.fit(X, targets).feature_importances_
+        size = np.sqrt(np.mean(found**2))
+        self.scale_ = found / size if size > 0 else np.ones(len(found))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The columns (n_samples, n_features), multiplied."""
+        check_is_fitted(self)
+        values = validate_data(self, _on_host(X), dtype=float, reset=False)
+        return _as_given(values * self.scale_, X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _scores_of(column: np.ndarray, limit: float) -> np.ndarray | None:
+    """Values of a column and their normal scores (2, k); None for at most two values."""
+    values, counts = np.unique(column, return_counts=True)
+    if len(values) <= 2:
+        return None
+    share = (np.cumsum(counts) - 0.5 * counts) / len(column)
+    scores = np.clip(scipy.special.ndtri(share), -limit, limit)
+    kept = np.unique(np.linspace(0, len(values) - 1, KNOTS).round().astype(int))
+    return np.stack([values, scores])[:, kept]
+
+
+def _on_host(X: Any) -> Any:
+    """Rows of a device as NumPy; everything else as it is."""
+    return to_numpy(X) if is_array_api_obj(X) else X
+
+
+def _as_given(values: np.ndarray, X: Any) -> Any:
+    """New values on the device of the rows."""
+    return asarray_like(values, X) if is_array_api_obj(X) else values
+
+
 def _as_array(X: Any) -> Any:
     """An array of any library; a frame or a list as NumPy."""
     return X if is_array_api_obj(X) else np.asarray(X)
 
 
-__all__ = ["ClippedScaler"]
+__all__ = ["ClippedScaler", "NormalScores", "RelevanceScaler"]

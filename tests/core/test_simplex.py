@@ -7,7 +7,12 @@ import pytest
 import scipy.optimize
 
 from fitonce.core import simplex
-from fitonce.core.simplex import least_squares_weights, mixture_weights, without_rest
+from fitonce.core.simplex import (
+    ROWS_OF_START,
+    least_squares_weights,
+    mixture_weights,
+    without_rest,
+)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -60,17 +65,42 @@ def test_the_lightest_leave() -> None:
 def test_least_squares_has_the_minimum_of_the_simplex(seed: int, scale: float) -> None:
     """No direction within the simplex leads down: the gradient is least, and equal, on members."""
     random = np.random.default_rng(seed)
-    y = random.normal(size=(1, 40, 2))
-    residuals = scale * (0.5 * y + random.normal(0.3, 0.6, (7, 40, 2)))
+    y = random.normal(size=(1, 400, 2))
+    residuals = scale * (0.5 * y + random.normal(0.3, 0.6, (7, 400, 2)))
+    residuals[4] += scale  # far from the others
     residuals[6] = residuals[5]  # a copy
-    v = random.uniform(0.5, 2.0, 40)
-    w = least_squares_weights(residuals, v)
+    v, start = random.uniform(0.5, 2.0, 400), np.array([0.4, 0.2, 0.1, 0.1, 0.05, 0.05, 0.1])
+    w = least_squares_weights(residuals, v, start)
     assert w.min() >= 0
     assert np.isclose(w.sum(), 1.0)
     gram = np.einsum("n,jnt,knt->jk", v, residuals, residuals) / scale**2
-    gradient = gram @ w
+    gradient = gram @ w + ROWS_OF_START * 7 * np.diag(gram).min() / v.sum() * (w - start)
     np.testing.assert_allclose(gradient[w > 0], gradient.min(), rtol=1e-8)
 
 
+def test_few_rows_keep_the_weights_of_the_start() -> None:
+    """The same errors, seen in more rows, move the weights further."""
+    random = np.random.default_rng(0)
+    residuals = random.normal(size=(3, 50, 1)) * np.array([1.0, 1.2, 1.4])[:, None, None]
+    start = np.array([0.2, 0.3, 0.5])
+    moved = [
+        np.abs(least_squares_weights(np.tile(residuals, (1, k, 1)), np.ones(50 * k), start) - start)
+        for k in (1, 10, 100)
+    ]
+    assert moved[0].sum() < moved[1].sum() < moved[2].sum()
+
+
+def test_in_least_squares_a_weight_of_two_is_a_repeated_row() -> None:
+    residuals = np.random.default_rng(0).normal(size=(3, 30, 2))
+    v, start = np.where(np.arange(30) < 10, 2.0, 1.0), np.array([0.5, 0.3, 0.2])
+    repeated = np.concatenate([residuals, residuals[:, :10]], axis=1)
+    np.testing.assert_allclose(
+        least_squares_weights(residuals, v, start),
+        least_squares_weights(repeated, np.ones(40), start),
+        rtol=1e-10,
+    )
+
+
 def test_perfect_models_share() -> None:
-    np.testing.assert_allclose(least_squares_weights(np.zeros((3, 5, 1)), np.ones(5)), 1 / 3)
+    found = least_squares_weights(np.zeros((3, 5, 1)), np.ones(5), np.ones(3))
+    np.testing.assert_allclose(found, 1 / 3)

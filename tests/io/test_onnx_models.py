@@ -31,6 +31,7 @@ from fitonce import (
 )
 from fitonce.io.onnx import graph as graphs
 from fitonce.io.onnx import measured_error
+from fitonce.preparation import NormalScores, RelevanceScaler
 
 CLASSIFIERS = {
     "fisher": KernelFisherDiscriminant(),
@@ -118,6 +119,24 @@ def test_committees_agree(n_classes):
     assert_agrees(to_onnx(model, new, dtype="float64"), model, new, 1e-9, np.float64)
     bad = run(to_onnx(model), np.full((1, 4), np.nan))
     assert np.isnan(bad["probabilities"]).all() and bad["label"] == [""]
+
+
+@pytest.mark.parametrize("committee", [KernelCommitteeClassifier, KernelCommitteeRegressor])
+def test_members_after_preparations_agree(committee):
+    X, y = data(n_classes=3)
+    X[:, 3] = X[:, 3] > 0
+    new, _ = data(seed=1)
+    labels = committee is KernelCommitteeClassifier
+    model = KernelFisherDiscriminant(gamma=0.3, alpha=0.1) if labels else KernelRidge(gamma=0.3)
+    members = [make_pipeline(step, model) for step in (NormalScores(), RelevanceScaler())]
+    fitted = committee(members).fit(X, y)
+    assert len(fitted.members_) == 2
+    with pytest.raises(ValueError, match="pass X"):
+        to_onnx(fitted)
+    assert_agrees(to_onnx(fitted, new, dtype="float64"), fitted, new, 1e-9, np.float64)
+    bad = run(to_onnx(fitted, new), np.array([[np.inf, 0.0, 0.0, 0.0], [np.nan, 0.0, 0.0, 0.0]]))
+    assert np.isnan(bad["probabilities" if labels else "prediction"]).all()
+    assert measured_error(to_onnx(committee().fit(X, y))) < 1e-6
 
 
 @pytest.mark.parametrize("n_targets", [0, 2])

@@ -106,7 +106,7 @@ def quick(estimator: Any) -> Any:
     other = with_first_steps(estimator)
     model = final_step(other)
     if is_committee(model):
-        model = clone(model.estimators()[0])
+        model = clone(final_step(model.estimators()[0]))
         if isinstance(other, Pipeline):
             other.steps[-1] = (other.steps[-1][0], model)
         else:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.optimize
 
 ROWS_PER_ROUND, FEWEST_ROUNDS, MOST_ROUNDS = 5.0, 10, 2000  # of the iteration for mixtures
+ROWS_OF_START = 10.0  # how many rows the equal weights count, for least squares
 REST = 0.1  # the lightest models that have no more than this together are dropped
 TINY = float(np.finfo(float).tiny)
 
@@ -45,19 +46,32 @@ def without_rest(weights: np.ndarray, rest: float = REST) -> np.ndarray:
     return result
 
 
-def least_squares_weights(residuals: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
-    """Weights (K,) on the simplex with the least Σ_i v_i ‖Σ_k w_k r_k(i)‖², r (K, n, t) residuals.
+def least_squares_weights(
+    residuals: np.ndarray, row_weights: np.ndarray, start: np.ndarray
+) -> np.ndarray:
+    """Weights (K,) on the simplex that make the squared error of the mixture small without going
+    far from those of the start s. For residuals r (K, n, t) and row weights v
 
-    Weights add up to one, so that the residual of the mixture is the mixture of residuals. The
-    point of a convex hull nearest to the origin is a problem of non-negative least squares (Lawson
-    and Hanson 1974): with u = s w, s ≥ 0,
+        L(w) = Σ_i v_i ‖Σ_k w_k r_k(i)‖²/Σ_i v_i,
 
-        min ‖R u‖² + (1 - Σ u)²    is, over s, a/(1 + a) for a = ‖R w‖²,
+    the weights minimize L(w) + λ ‖w - s‖² with λ = `ROWS_OF_START` K min_k L(e_k)/Σ_i v_i. With
+    few rows it is chance which of many models is ahead, and the mean of all is safer.
 
-    which rises with a. Most weights are zero.
+    Weights add up to one, so that w - s = Σ_k w_k (e_k - s): λ adds K rows of residuals. The point
+    of a convex hull nearest to the origin is a problem of non-negative least squares (Lawson and
+    Hanson 1974): with u = c w, c ≥ 0,
+
+        min ‖R u‖² + (1 - Σ u)²    is, over c, a/(1 + a) for a = ‖R w‖²,
+
+    which rises with a. Most weights are zero where rows are many.
     """
-    rows = np.sqrt(row_weights)[:, None] * residuals
+    share = row_weights / row_weights.sum()
+    rows = np.sqrt(share)[:, None] * residuals
     points = rows.reshape(len(residuals), -1)
+    losses = np.sum(points**2, axis=1)
+    strength = ROWS_OF_START * len(points) * losses.min() / row_weights.sum()
+    apart = np.sqrt(strength) * (np.eye(len(points)) - start / start.sum())
+    points = np.concatenate([points, apart], axis=1)
     scale = float(np.sqrt(np.mean(np.sum(points**2, axis=1))))
     if scale == 0.0:
         return np.full(len(points), 1.0 / len(points))

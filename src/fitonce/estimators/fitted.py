@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import to_numpy
@@ -18,16 +17,12 @@ from ..tuning.outputs import axes_of
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .by_target import keeps
-from .committee import KernelCommittee
+from .committee_base import KernelCommittee
+from .committee_members import final_step
 from .parameters import used
 from .record import record_of
 from .ridge import KernelRidge
 from .tuned_pipeline import TunedPipeline, warn_of_targets
-
-
-def final_step(estimator: Any) -> Any:
-    """The last step of a pipeline, or the estimator itself."""
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def chooses_steps(estimator: Any) -> bool:
@@ -90,8 +85,15 @@ def model_or_committee(estimator: Any, why: str) -> Any:
 
 
 def members_of(model: Any) -> list[Any]:
-    """The single models in an estimator: the members of a committee, or the model alone."""
-    return list(model.members_) if is_committee(model) else [model]
+    """The single models in an estimator: the members of a committee, those that see the rows as
+    they are first; or the model alone.
+    """
+    members = (
+        sorted(model.members_, key=lambda one: not is_model(one))
+        if is_committee(model)
+        else [model]
+    )
+    return [final_step(member) for member in members]
 
 
 def is_regressor(model: Any) -> bool:

@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.atomic import write_atomically
-from ..estimators.fitted import is_committee, is_model
+from ..estimators.fitted import final_step, is_committee, is_model
 from ..kernels import KernelSum
 from .contents import check_encoders, full_name, portable, skops_io, untrusted
 from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
@@ -134,8 +134,8 @@ def save(
         )
     for part in (model, *model.get_params().values()):
         for one in part.members or () if is_committee(part) else (part,):
-            if is_model(one):
-                _check_no_functions(one)
+            if is_model(final_step(one)):
+                _check_no_functions(final_step(one))
     archive = _archive(model, _plain_metadata(metadata))
     named, distrusted = _types(archive, Path(path))
     unknown = untrusted(named, distrusted, trusted)

@@ -118,7 +118,8 @@ class Subject:
         new_confounds(first, confounds, n, "write_report")
         subject = cls(estimator, model, record, *given, *names, origin, confounds)
         if record is not None:
-            _check_training(record.training, subject.model_features, y)
+            seen = first is model or first in model.members_  # not after other steps
+            _check_training(record.training, subject.model_features if seen else None, y)
         return replace(subject, record=None) if subject.committee else subject
 
     # ---- the model and its rows ------------------------------------------------------------------
@@ -400,7 +401,7 @@ def _check_assessment(assessment: Any, y: np.ndarray) -> None:
 def _check_training(training: Any, X: Any, y: np.ndarray) -> None:
     """Compare with the rows that the model keeps; if it keeps only the targets, with those."""
     same = np.array_equal(np.asarray(training.y), y)
-    if isinstance(training.X, np.ndarray) and training.X.shape[1] > 0:
+    if X is not None and isinstance(training.X, np.ndarray) and training.X.shape[1] > 0:
         same = same and np.allclose(training.X, dense(X))
     if not same:
         raise ValueError(

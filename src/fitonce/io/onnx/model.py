@@ -13,15 +13,20 @@ import scipy.sparse as sp
 from onnx import parser
 
 from ...estimators.fitted import (
+    final_step,
     fitted_kernel,
     is_binary,
     is_committee,
+    is_model,
     is_regressor,
+    members_of,
     solution_of,
     trained_columns,
 )
 from ...kernels import Kernel, MatrixLookup, SummedKernel
 from .graph import COLUMNS, Value, beside
+from .inputs import steps_of
+from .transformers import interpolated, transformed
 
 LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of a refused row
     "b": (np.bool_, None),
@@ -34,14 +39,14 @@ LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of
 
 def add_model(model: Any, x: Value) -> None:
     """Add f(x) = k(x, X) A + b, or the mixture of a committee, and what follows, as outputs."""
-    one = model.members_[0] if is_committee(model) else model
+    one = members_of(model)[0]
     width, regressor = one.dual_coef_.shape[1:], is_regressor(one)
     p = None
     if is_committee(model) and not regressor:
         values, p = _mixture(model, x)
     elif is_committee(model):
         pairs = zip(model.members_, model.weights_.tolist(), strict=True)
-        values = _total([_outputs(member, x, weight) for member, weight in pairs])
+        values = _total([_of_member(member, x, weight) for member, weight in pairs])
     else:
         values = _outputs(model, x)
         p = _probabilities(model, values) if hasattr(model, "predict_proba") else None
@@ -68,6 +73,11 @@ def _outputs(model: Any, x: Value, weight: float = 1.0) -> Value:
     return shifted + x.row_sums() * 0.0
 
 
+def _of_member(member: Any, x: Value, weight: float = 1.0) -> Value:
+    """The same of a member of a committee, after the steps before its model."""
+    return _outputs(final_step(member), transformed(steps_of(member)[:-1], x).matrix(), weight)
+
+
 def _total(parts: list[Value]) -> Value:
     total: Value = sum(parts[1:], parts[0])
     return total
@@ -80,7 +90,8 @@ def _mixture(committee: Any, x: Value) -> tuple[Value, Value]:
     """
     c = len(committee.classes_)
     pairs = zip(committee.members_, committee.weights_.tolist(), strict=True)
-    p = _total([_probabilities(one, _outputs(one, x)) * np.full(c, w) for one, w in pairs])
+    each = [_probabilities(final_step(one), _of_member(one, x)) * np.full(c, w) for one, w in pairs]
+    p = _total(each)
     scores = p.op("Max", float(np.finfo(p.graph.arithmetic).tiny)).op("Log")
     p = (scores * np.full(c, 1.0 / committee.temperature_)).op("Softmax", axis=1)
     p = _floored(p, committee.floor_, c)
@@ -89,9 +100,14 @@ def _mixture(committee: Any, x: Value) -> tuple[Value, Value]:
 
 
 def training_rows(model: Any) -> np.ndarray:
-    """The rows stored in the model; for a committee, in its first member."""
+    """The rows stored in the model; for a committee, in its first member without steps."""
     if is_committee(model):
-        return training_rows(model.members_[0])
+        model = next((one for one in model.members_ if is_model(one)), model)
+    if is_committee(model):
+        raise ValueError(
+            "pass X, some rows for measuring the error: all members of this committee keep rows "
+            "after the steps before their models."
+        )
     if not hasattr(model, "X_fit_"):
         precomputed = fitted_kernel(model).precomputed
         raise ValueError(
@@ -274,7 +290,7 @@ def _probabilities(model: Any, values: Value) -> Value:
     """softmax(decision / temperature), or isotonic steps; none below the floor."""
     isotonic, n_classes = model.calibration == "isotonic", len(model.classes_)
     if isotonic and is_binary(model):
-        p = _interpolated(values, model.isotonic_)
+        p = interpolated(values, model.isotonic_)
         return beside(1.0 - p, p)
     scores = beside(values * 0.0, values) if is_binary(model) else values
     # one factor for each class: a single number might be fused in float32
@@ -289,16 +305,6 @@ def _floored(p: Value, floor: float, n_classes: int) -> Value:
     return share + np.full(n_classes, float(floor)) if floor else p
 
 
-def _interpolated(x: Value, steps: np.ndarray) -> Value:
-    """np.interp of a column (n, 1): p₀ + Σ Δp · clip((x - knot)/width, 0, 1)."""
-    knots, p = steps
-    first = float(p[0])
-    if len(knots) == 1:
-        return x * 0.0 + first
-    inside: Value = ((x - knots[:-1]) / np.diff(knots)).op("Clip", 0.0, 1.0)
-    return inside.op("MatMul", np.diff(p)[:, None]) + first
-
-
 def _top_label_isotonic(p: Value, steps: np.ndarray, n_classes: int) -> Value:
     """`estimators.classifier.top_label_isotonic`, in the same order."""
     where = p.op("ArgMax", axis=1, keepdims=1)
@@ -307,6 +313,6 @@ def _top_label_isotonic(p: Value, steps: np.ndarray, n_classes: int) -> Value:
     rest = others.row_sums().op("Max", float(np.finfo(p.graph.arithmetic).tiny))
     second = others.op("ReduceMax", COLUMNS, keepdims=1)
     least = (second + second * 1e-9) / (rest + second)  # a factor of 1 + 1e-9 counts as 1
-    confidence = _interpolated(p.op("ReduceMax", COLUMNS, keepdims=1), steps).op("Max", least)
+    confidence = interpolated(p.op("ReduceMax", COLUMNS, keepdims=1), steps).op("Max", least)
     result = top.op("Where", confidence, others * ((1.0 - confidence) / rest))
     return result / result.row_sums()

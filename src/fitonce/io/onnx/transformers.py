@@ -17,7 +17,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from ...preparation import ClippedScaler
+from ...preparation import ClippedScaler, NormalScores, RelevanceScaler
 from .graph import Graph, Value, beside
 from .inputs import ColumnValues, Rows, selections, steps_of
 
@@ -68,6 +68,24 @@ def _clipped_scaler(step: ClippedScaler, rows: Rows) -> Rows:
     far = 1e9 * step.limit
     z = _affine(rows, step.mean_, step.scale_).op("Clip", -far, far)
     return z / ((z / step.limit) * (z / step.limit) + 1.0).op("Sqrt")
+
+
+def interpolated(x: Value, steps: np.ndarray) -> Value:
+    """np.interp of a column (n, 1): p₀ + Σ Δp · clip((x - knot)/width, 0, 1)."""
+    knots, p = steps
+    first = float(p[0])
+    if len(knots) == 1:
+        return x * 0.0 + first
+    inside: Value = ((x - knots[:-1]) / np.diff(knots)).op("Clip", 0.0, 1.0)
+    return inside.op("MatMul", np.diff(p)[:, None]) + first
+
+
+def _normal_scores(step: NormalScores, rows: Rows) -> Rows:
+    x = rows.matrix()
+    columns = [x.select([j]) for j in range(len(step.maps_))]
+    pairs = zip(columns, step.maps_, strict=True)
+    scores = [x if known is None else interpolated(x, known) for x, known in pairs]
+    return beside(*scores) + x * 0.0  # not a number where the step refuses the row
 
 
 def _min_max_scaler(step: MinMaxScaler, rows: Rows) -> Rows:
@@ -200,6 +218,8 @@ def _check_numbers(graph: Graph, numbers: Sequence[Any]) -> None:
 
 CONVERTERS: dict[type, Callable[[Any, Any], Rows]] = {
     ClippedScaler: _clipped_scaler,
+    NormalScores: _normal_scores,
+    RelevanceScaler: lambda step, rows: rows.matrix() * step.scale_,
     StandardScaler: lambda step, rows: _affine(
         rows, step.mean_ if step.with_mean else None, step.scale_
     ),
