@@ -5,9 +5,11 @@ Pinned threads, interleaved timing, results as JSON beside the script's name.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +21,18 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 RESULTS = Path(__file__).parent / "results"
+PACKAGES = [
+    "numpy",
+    "scipy",
+    "sklearn",
+    "himalaya",
+    "mne",
+    "mapie",
+    "lightgbm",
+    "xrfm",
+    "torch",
+    "cupy",
+]
 
 
 def interleaved(
@@ -37,26 +51,22 @@ def interleaved(
 
 
 def write(script: str, results: dict[str, Any], name: str | None = None) -> Path:
-    """Results as JSON, naming the script that made them, the versions, the threads and the hashes
-    of the code (provenance.py). The file has the script's name, or another one.
+    """Results as JSON, naming the script that made them, the day, the commit, the processor, the
+    versions of everything that took part, the threads and the hashes of the code (provenance.py).
+    The file has the script's name, or another one.
 
     Written atomically.
     """
-    import numpy
     import provenance
-    import scipy
-    import sklearn
 
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name or Path(script).stem}.json"
     record = {
         "script": f"benchmarks/{Path(script).name}",
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": numpy.__version__,
-            "scipy": scipy.__version__,
-            "sklearn": sklearn.__version__,
-        },
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": commit(),
+        "processor": processor(),
+        "versions": {"python": platform.python_version(), **versions()},
         "threads": os.environ["OMP_NUM_THREADS"],
         **results,
         "inputs": provenance.inputs(f"benchmarks/{Path(script).name}"),
@@ -65,6 +75,27 @@ def write(script: str, results: dict[str, Any], name: str | None = None) -> Path
     temporary.write_text(json.dumps(record, indent=2) + "\n")
     temporary.replace(path)
     return path
+
+
+def versions() -> dict[str, str]:
+    """Of the packages that were imported."""
+    imported = [name for name in PACKAGES if name in sys.modules or name in ("numpy", "scipy")]
+    return {name: str(importlib.import_module(name).__version__) for name in imported}
+
+
+def commit() -> str:
+    """Of the checkout, or what FITONCE_COMMIT says where there is none."""
+    command = ["git", "-C", str(RESULTS), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.strip() or os.environ.get("FITONCE_COMMIT", "")
+
+
+def processor() -> str:
+    """Its name, as Linux tells it."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def progress(done: int, total: int, label: str = "") -> None:
