@@ -146,9 +146,7 @@ def test_the_model_of_averages(estimator, intercept, penalty, kernel, weighted):
     for n_classes in (2, 3):
         X, y = repeated_rows(n_classes)
         weights = weights_with_zeros() if weighted else None
-        model = make(estimator, penalty, kernel, intercept=intercept).fit(
-            X, y, sample_weight=weights
-        )
+        model = make(estimator, penalty, kernel, intercept=intercept).fit(X, y, weights)
         blocks = blocks_of(model)
         assert model.averages_.shape == (blocks.max() + 1, N) and blocks.max() < N // 2
         assert all(len(np.unique(y[blocks == block])) == 1 for block in range(blocks.max() + 1))
@@ -167,8 +165,8 @@ def test_averages_of_one_row_are_the_rows(estimator, penalty, weighted):
     X, y = repeated_rows()
     weights = weights_with_zeros() if weighted else None
     for options in ({}, {"alpha": "tune"}, {"cv": KFold(4)}):
-        model = make(estimator, penalty, n_average=1, **options).fit(X, y, sample_weight=weights)
-        plain = clone(model.estimator).fit(X, y, sample_weight=weights)
+        model = make(estimator, penalty, n_average=1, **options).fit(X, y, weights)
+        plain = clone(model.estimator).fit(X, y, weights)
         assert_close(model.decision_function(X), plain.decision_function(X), 1e-7)
         assert np.array_equal(model.predict(X), plain.predict(X))
 
@@ -279,12 +277,10 @@ def test_subsampling_is_a_fit_on_fewer_rows(estimator, weighted):
     y = X @ [1.0, -1.0, 0.5] if estimator is KernelRidge else y
     weights = weights_with_zeros() if weighted else None
     for inner in (estimator(), estimator(gamma=0.3, alpha=MU, penalty="dual")):
-        model = Subsampling(inner, max_samples=20, random_state=0).fit(X, y, sample_weight=weights)
+        model = Subsampling(inner, max_samples=20, random_state=0).fit(X, y, weights)
         rows = model.sample_indices_
         assert len(np.unique(rows)) == 20 and (weights is None or (weights[rows] > 0).all())
-        plain = clone(inner).fit(
-            X[rows], y[rows], sample_weight=None if weights is None else weights[rows]
-        )
+        plain = clone(inner).fit(X[rows], y[rows], None if weights is None else weights[rows])
         how = "predict" if estimator is KernelRidge else "decision_function"
         assert_close(getattr(model, how)(X), getattr(plain, how)(X))
         name = "held_out_prediction_" if estimator is KernelRidge else "held_out_decision_"

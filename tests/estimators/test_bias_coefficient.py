@@ -51,7 +51,7 @@ def test_the_model_and_leave_one_out(mu, weighted):
     X, y, K = rows()
     w = weights(len(y)) if weighted else None
     model = LeastSquaresSVC(gamma=GAMMA, alpha=mu, calibration=None, **BIAS)
-    model.fit(X, y, sample_weight=w)
+    model.fit(X, y, w)
     expected = ridge_dual_norm(K, y[:, None], mu, w, "coefficient")
     scale = np.abs(expected.alpha).max()
     np.testing.assert_allclose(model.dual_coef_.ravel(), expected.alpha[:, 0], atol=1e-6 * scale)
@@ -93,7 +93,7 @@ def test_a_weight_of_two_is_a_row_twice():
     X, y, _ = rows()
     w = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
     model = LeastSquaresSVC(gamma=GAMMA, alpha=0.5, calibration=None, **BIAS)
-    weighted = model.fit(X, y, sample_weight=w).decision_function(X)
+    weighted = model.fit(X, y, w).decision_function(X)
     repeated = np.repeat(np.arange(len(y)), w.astype(int))
     np.testing.assert_allclose(
         model.fit(X[repeated], y[repeated]).decision_function(X), weighted, atol=1e-10

@@ -226,10 +226,10 @@ def test_kernel_ridge_is_ridge(weighted, intercept, p):
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     for targets in (Y, Y[:, 0]):
         ours = KernelRidge(kernel="linear", alpha=0.7, fit_intercept=intercept).fit(
-            X, targets, sample_weight=weights
+            X, targets, weights
         )
         theirs = Ridge(alpha=0.7, fit_intercept=intercept, solver="cholesky").fit(
-            X, targets, sample_weight=weights
+            X, targets, weights
         )
         assert ours.coef_.shape == theirs.coef_.shape
         assert_close(ours.coef_, theirs.coef_)
@@ -274,9 +274,7 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
     X = X[:, :p]
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     new = X[::3] - 0.2
-    by_features = estimator(kernel="linear", alpha=[0.3, 3.0], cv=cv).fit(
-        X, y, sample_weight=weights
-    )
+    by_features = estimator(kernel="linear", alpha=[0.3, 3.0], cv=cv).fit(X, y, weights)
     by_kernel = estimator(kernel="precomputed", alpha=[0.3, 3.0], cv=cv).fit(
         X @ X.T, y, sample_weight=weights
     )

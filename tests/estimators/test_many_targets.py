@@ -58,7 +58,7 @@ def literal(model, X, Y, splits, criterion, weights, pooled=True):
             parts = [Y[train][:, :50], Y[train][:, 50:]]  # fewer than many: the old way
             held.append(
                 np.hstack(
-                    [fold.fit(X[train], y, sample_weight=weights[train]).predict(X[test])
+                    [fold.fit(X[train], y, weights[train]).predict(X[test])
                      for y in parts]
                 )
             )  # fmt: skip
@@ -135,12 +135,12 @@ def test_equal_to_refits(cv, criterion, options, weighted, monkeypatch):
     for maps in (False, True):
         monkeypatch.setattr(fitonce.core.smoothers.FunctionNorm, "maps_pay", lambda *_, m=maps: m)
         monkeypatch.setattr(fitonce.core.holdout.Smoother, "maps_pay", lambda *_, m=maps: m)
-        model.fit(X, Y, sample_weight=given, groups=groups)
+        model.fit(X, Y, given, groups=groups)
         check(model, *refits)
         assert model.alpha_.shape == model.best_score_.shape == model.effective_dof_.shape == (90,)
         assert model.alpha_[0] == model.alpha_[2]
         assert model.verify(n_refits=2).passed
-    plain = KernelRidge(float(model.alpha_[0]), **options).fit(X, Y[:, 0], sample_weight=given)
+    plain = KernelRidge(float(model.alpha_[0]), **options).fit(X, Y[:, 0], given)
     np.testing.assert_allclose(model.predict(X)[:, 0], plain.predict(X), atol=1e-9)
     np.testing.assert_allclose(model.effective_dof_[0], plain.effective_dof_, rtol=1e-9)
 

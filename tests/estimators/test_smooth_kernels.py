@@ -60,7 +60,7 @@ def test_models_of_all_rows(gamma, penalty, weighted):
     weights = weights if weighted else np.ones(len(y))
     for share in ALPHAS:
         alpha = share * largest(X, gamma) ** (2 if penalty == "dual" else 1)
-        model = KernelRidge(alpha, gamma=gamma, penalty=penalty).fit(X, y, sample_weight=weights)
+        model = KernelRidge(alpha, gamma=gamma, penalty=penalty).fit(X, y, weights)
         settings = gamma, alpha, penalty
         size, tolerance = np.abs(y).max(), max(1e-8, model.verify(1).tolerance)
         found = model.predict(X[:2])

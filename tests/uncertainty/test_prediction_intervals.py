@@ -50,7 +50,7 @@ def models_without(model, X, y, weights, sets):
     for rows in sets:
         kept = np.setdiff1d(np.arange(len(X)), rows)
         w = None if weights is None else weights[kept]
-        yield clone(model).fit(X[kept], y[kept], sample_weight=w)
+        yield clone(model).fit(X[kept], y[kept], w)
 
 
 def order_statistics(centre, radius, mass, confidence):
@@ -102,7 +102,7 @@ def test_intervals_equal_refits(setting, weighted):
         "jackknife-minmax": of_extremes(*alone, mass, 0.8),
         "cv+": order_statistics(*folds, mass, 0.8),
     }
-    model.fit(X, y, sample_weight=weights)
+    model.fit(X, y, weights)
     for method, interval in expected.items():
         got = model.predict_interval(X_new, 0.8, method, cv=cv if method == "cv+" else None)
         assert_close(got, interval, 1e-7 if setting == "tiny alpha" else 1e-8)
@@ -250,11 +250,9 @@ def test_precomputed_kernels_and_rows_of_weight_zero():
     weights = row_weights(len(X), zeros=5)
     used = np.flatnonzero(weights > 0)
     expected = (
-        KernelRidge(**FIXED)
-        .fit(X[used], y[used], sample_weight=weights[used])
-        .predict_interval(X_new, 0.8)
+        KernelRidge(**FIXED).fit(X[used], y[used], weights[used]).predict_interval(X_new, 0.8)
     )
-    model = KernelRidge(0.3, kernel="precomputed").fit(K, y, sample_weight=weights)
+    model = KernelRidge(0.3, kernel="precomputed").fit(K, y, weights)
     assert_close(model.predict_interval(K_new, 0.8), expected)
     with pytest.raises(ValueError, match="precomputed kernel has no k"):
         model.predict_interval(K_new, 0.8, "full")
@@ -289,7 +287,7 @@ def test_full_conformal_sets_equal_refits(setting, weighted):
     X, y, X_new = (part[:11] for part in problem(repeated=0))
     weights = row_weights(len(X)) if weighted else None
     model = ridge(setting, X)
-    fitted = clone(model).fit(X, y, sample_weight=weights)
+    fitted = clone(model).fit(X, y, weights)
     sets = fitted.predict_interval(X_new[:2], 0.7, "full", union=True)
     for x, parts in zip(X_new[:2], sets, strict=True):
         ends = parts.ravel()

@@ -64,7 +64,7 @@ def test_a_flat_prior_is_a_very_wide_one(weighted, kernel):
     K = (rbf(both, GAMMA) if kernel == "rbf" else both @ both.T) + 1e6
     cross, noisy = K[20:, :20], K[:20, :20] + np.diag(ALPHA / weights)
     expected = K[20:, 20:] - cross @ np.linalg.solve(noisy, cross.T)
-    model = ours(kernel=kernel).fit(X, y, sample_weight=weights if weighted else None)
+    model = ours(kernel=kernel).fit(X, y, weights if weighted else None)
     assert_close(model.predict(X_new, return_cov=True)[1], expected, 1e-5)
     _, std = model.predict(X_new, return_std=True, noise=True)
     assert_close(std, np.sqrt(np.diag(expected) + ALPHA), 1e-5)
@@ -73,7 +73,7 @@ def test_a_flat_prior_is_a_very_wide_one(weighted, kernel):
 
 def test_the_profiled_variance_is_the_most_likely_one():
     X, y = numbered_rows(30)
-    model = ours().fit(X, y, sample_weight=row_weights(30))
+    model = ours().fit(X, y, row_weights(30))
     best = model.gaussian_process("profile")
     for factor in (0.98, 1.02):
         other = model.gaussian_process(best.signal_variance * factor)
@@ -89,7 +89,7 @@ def test_weights_divide_the_noise():
     X, y = numbered_rows(15)
     weights = row_weights(len(X))
     covariance = rbf(X, GAMMA) + np.diag(ALPHA / weights)
-    model = ours(fit_intercept=False).fit(X, y, sample_weight=weights)
+    model = ours(fit_intercept=False).fit(X, y, weights)
     expected = multivariate_normal(np.zeros(15), covariance).logpdf(y)
     assert model.gaussian_process().log_marginal_likelihood == pytest.approx(expected, rel=1e-9)
 
@@ -132,7 +132,7 @@ def test_criteria_by_their_definitions(criterion, intercept, weighted):
     weights = row_weights(30) if weighted else None
     alphas = [0.01, 0.3, 10.0]
     model = KernelRidge(alphas, gamma=GAMMA, criterion=criterion, fit_intercept=intercept)
-    model.fit(X, y, sample_weight=weights)
+    model.fit(X, y, weights)
     expected = [
         score(criterion, ours(fit_intercept=intercept).set_params(alpha=a).fit(X, y, weights), y)
         for a in alphas

@@ -23,8 +23,10 @@ def test_another_namespace(estimator, penalty):
     plain, foreign = model.fit(X, y), estimator(**FIXED, penalty=penalty)
     foreign.fit(xp.asarray(X), xp.asarray(y))
     for method in ("jackknife+", "cv+", "jackknife-minmax", "full")[: 4 - (penalty == "dual")]:
-        got = foreign.predict_set(xp.asarray(X_new), 0.8, method)
-        np.testing.assert_array_equal(got, plain.predict_set(X_new, 0.8, method))
+        for per_class in (False, True):
+            asked = {"confidence": 0.8, "method": method, "per_class": per_class}
+            got = foreign.predict_set(xp.asarray(X_new), **asked)
+            np.testing.assert_array_equal(got, plain.predict_set(X_new, **asked))
     assert_close(foreign.influence(), plain.influence())
     two = (y > 0).astype(int)
     expected = leave_pair_out(model, X, two)
@@ -39,6 +41,10 @@ def test_spreads_of_another_namespace():
     for keyword in ("return_std", "return_cov"):
         _, spread = foreign.predict(xp.asarray(X[:6]), **{keyword: True})
         assert_close(np.asarray(spread), plain.predict(X[:6], **{keyword: True})[1])
+    for method in ("jackknife+", "jackknife-minmax"):
+        asked = {"method": method, "scaled": True}
+        got = foreign.predict_interval(xp.asarray(X[:6]), **asked)
+        assert_close(np.asarray(got), plain.predict_interval(X[:6], **asked))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
