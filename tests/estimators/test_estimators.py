@@ -39,6 +39,7 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.estimators import Verification
 from problems import (
     CLASSIFIERS,
+    ESTIMATORS,
     PENALTIES,
     every_classifier,
     every_estimator,
@@ -187,11 +188,9 @@ SPLITTERS = {
 def splits_of(cv, estimator, X, y) -> list[tuple[np.ndarray, np.ndarray]]:
     if isinstance(cv, int):
         cv = KFold(cv) if estimator is KernelRidge else StratifiedKFold(cv)
-    splits = cv if isinstance(cv, list) else cv.split(X, y)
-    return [
-        tuple(np.flatnonzero(rows) if rows.dtype == bool else rows for rows in split)
-        for split in splits
-    ]
+    found = cv if isinstance(cv, list) else cv.split(X, y)
+    rows = np.arange(N)
+    return [(rows[train], rows[test]) for train, test in found]
 
 
 @pytest.mark.pairwise
@@ -202,7 +201,8 @@ def splits_of(cv, estimator, X, y) -> list[tuple[np.ndarray, np.ndarray]]:
 def test_held_out_by_cv_equals_refits(estimator, weighted, cv, penalty):
     X, y = rows_for(estimator, N)
     weights = row_weights(N, zeros=4) if weighted else None
-    model = estimator(gamma=0.3, alpha=0.4, penalty=penalty, cv=SPLITTERS[cv]).fit(X, y, weights)
+    setting = {"gamma": 0.3, "alpha": 0.4, "penalty": penalty, "cv": SPLITTERS[cv]}
+    model = estimator(**setting).fit(X, y, weights)
     splits = splits_of(SPLITTERS[cv], estimator, X, y)
     assert_close(held_out_of(model), refitted_held_out(model, X, y, splits, weights), 1e-8)
     tested = np.isin(np.arange(N), np.concatenate([test for _, test in splits]))
@@ -295,32 +295,28 @@ CANDIDATES = np.array([30.0, 0.003, 0.3, 3.0, 0.03, 0.3])
 def test_alpha_has_the_least_held_out_squared_error(estimator, cv, weighted, penalty):
     X, y = rows_for(estimator, N)
     weights = row_weights(N) if weighted else None
-    model = estimator(
-        gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=cv, criterion="squared_error"
-    ).fit(X, y, weights)
+    setting = {"gamma": 0.3, "penalty": penalty, "cv": cv, "criterion": "squared_error"}
+    model = estimator(alpha=CANDIDATES, **setting).fit(X, y, weights)
     K, T = pairwise_kernels(X, metric="rbf", gamma=0.3), targets_of(model, y)
-    tried = np.unique(CANDIDATES)
-    errors = []
+    tried, errors = np.unique(CANDIDATES), []
     for mu in tried:
         held = np.empty_like(T)
         for train, test in (cv or LeaveOneOut()).split(X):
             held[test] = reference.refit_held_out(solver(penalty), K, T, mu, train, test, weights)
         errors.append(np.average(np.mean((T - held) ** 2, axis=1), weights=weights))
-    np.testing.assert_array_equal(model.cv_results_["param_alpha"], tried)
-    np.testing.assert_allclose(model.cv_results_["mean_test_score"], -np.array(errors), rtol=1e-8)
+    found, ranks = model.cv_results_, np.argsort(np.argsort(errors)) + 1
+    np.testing.assert_array_equal(found["param_alpha"], tried)
+    np.testing.assert_allclose(found["mean_test_score"], -np.array(errors), rtol=1e-8)
+    np.testing.assert_array_equal(found["rank_test_score"], ranks)
     assert model.alpha_ == tried[np.argmin(errors)]
     assert model.best_score_ == pytest.approx(-min(errors))
-    np.testing.assert_array_equal(
-        model.cv_results_["rank_test_score"], np.argsort(np.argsort(errors)) + 1
-    )
 
 
 def test_of_equal_alphas_the_largest_is_chosen():
     X, y = numbered_rows(N)
     with pytest.warns(NumericalWarning):
-        assert (
-            KernelRidge(gamma=0.3, alpha=[1e-3, 10.0, 0.1]).fit(np.ones_like(X), y).alpha_ == 10.0
-        )
+        model = KernelRidge(gamma=0.3, alpha=[1e-3, 10.0, 0.1]).fit(np.ones_like(X), y)
+    assert model.alpha_ == 10.0
 
 
 @every_penalty
@@ -337,12 +333,11 @@ def test_tune_tries_a_wide_grid(estimator, penalty):
 
 def test_gamma_by_the_scale_of_the_rows():
     X, y = labelled_rows(N)
-    weights = row_weights(N, zeros=5)
+    weights, times = row_weights(N, zeros=5), np.arange(N) % 4
     scale = LeastSquaresSVC(gamma="scale", alpha=1.0)
     assert scale.fit(X, y).gamma_ == pytest.approx(1 / (3 * X.var()))
     assert LeastSquaresSVC(gamma=None, alpha=1.0).fit(X, y).gamma_ == pytest.approx(1 / 3)
     assert scale.fit(X, y, np.full(N, 2.0)).gamma_ == pytest.approx(1 / (3 * X.var()))
-    times = np.arange(N) % 4
     repeated = np.repeat(X, times, axis=0)
     assert scale.fit(X, y, times).gamma_ == pytest.approx(1 / (3 * repeated.var()))
     active = weights > 0
@@ -355,11 +350,7 @@ def test_gamma_by_the_scale_of_the_rows():
 
 
 def public_attributes(model) -> dict[str, object]:
-    return {
-        name: value
-        for name, value in vars(model).items()
-        if name.endswith("_") and not name.startswith("_")
-    }
+    return {n: v for n, v in vars(model).items() if n.endswith("_") and not n.startswith("_")}
 
 
 @pytest.mark.pairwise
@@ -369,16 +360,11 @@ def public_attributes(model) -> dict[str, object]:
 @every_estimator
 def test_at_equals_a_fresh_fit(estimator, cv, kernel, penalty):
     X, y = rows_for(estimator, N)
-    weights = row_weights(N, zeros=3)
-    rows = X @ X.T if kernel == "precomputed" else X
-    model = estimator(kernel=kernel, gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(
-        rows, y, weights
-    )
+    weights, rows = row_weights(N, zeros=3), X @ X.T if kernel == "precomputed" else X
+    setting = {"kernel": kernel, "gamma": 0.3, "penalty": penalty, "cv": cv}
+    model = estimator(alpha=[0.1, 1.0], **setting).fit(rows, y, weights)
     before = pickle.dumps(model)
-    other = model.at(2.5)
-    fresh = estimator(kernel=kernel, gamma=0.3, alpha=2.5, penalty=penalty, cv=cv).fit(
-        rows, y, weights
-    )
+    other, fresh = model.at(2.5), estimator(alpha=2.5, **setting).fit(rows, y, weights)
     assert other.get_params()["alpha"] == 2.5
     assert public_attributes(other).keys() == public_attributes(fresh).keys()
     for name, value in public_attributes(fresh).items():
@@ -483,18 +469,11 @@ def test_leverage_is_the_diagonal_of_the_hat_matrix(intercept, weighted, penalty
     X, y = labelled_rows(N)
     weights = row_weights(N) if weighted else None
     setting = {"gamma": 0.3, "alpha": 0.4, "penalty": penalty, "fit_intercept": intercept}
-    H = KernelRidge(**setting).fit(X, np.eye(N), sample_weight=weights).predict(X)
-    for estimator in WITH_INTERCEPT:
+    H = KernelRidge(**setting).fit(X, np.eye(N), weights).predict(X)
+    for estimator in ESTIMATORS if intercept is True else WITH_INTERCEPT:
         model = estimator(**setting).fit(X, y, weights)
         assert_close(model.leverage_, np.diag(H))
         assert model.effective_dof_ == pytest.approx(np.trace(H))
-    if intercept is True:
-        assert_close(
-            KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty)
-            .fit(X, y, weights)
-            .leverage_,
-            np.diag(H),
-        )
 
 
 def test_effective_dof_goes_from_one_to_n():
@@ -577,15 +556,14 @@ def test_temperature_is_close_to_that_of_scikit_learns_calibration(estimator):
 
 def test_without_calibration():
     X, y = labelled_rows(N)
-    plain = KernelFisherDiscriminant(gamma=0.3, alpha=0.5, calibration=None).fit(X, y)
+    setting = {"gamma": 0.3, "alpha": 0.5}
+    plain = KernelFisherDiscriminant(calibration=None, **setting).fit(X, y)
     assert plain.temperature_ == 1.0
     assert_close(plain.predict_proba(X), softmax(plain.decision_function(X), axis=1))
-    svc = LeastSquaresSVC(gamma=0.3, alpha=0.5, calibration=None).fit(X, y)
+    svc = LeastSquaresSVC(calibration=None, **setting).fit(X, y)
     assert not hasattr(svc, "predict_proba") and not hasattr(svc, "predict_log_proba")
-    assert_close(
-        svc.decision_function(X),
-        LeastSquaresSVC(gamma=0.3, alpha=0.5).fit(X, y).decision_function(X),
-    )
+    calibrated = LeastSquaresSVC(**setting).fit(X, y)
+    assert_close(svc.decision_function(X), calibrated.decision_function(X))
 
 
 # ---- classes and priors --------------------------------------------------------------------------
@@ -646,14 +624,11 @@ def test_weight_two_is_a_repeated_row(estimator, penalty):
     X, y = rows_for(estimator, N)
     times = np.random.default_rng(3).integers(0, 4, size=N)
     rows = np.repeat(np.arange(N), times)
-    weighted = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=KFold(4)).fit(X, y, times)
-    folds = [
-        (np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test)))
-        for train, test in KFold(4).split(X)
-    ]
-    repeated = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=folds).fit(
-        X[rows], y[rows]
-    )
+    setting = {"gamma": 0.3, "alpha": CANDIDATES, "penalty": penalty}
+    weighted = estimator(cv=KFold(4), **setting).fit(X, y, times)
+    parts = ((np.isin(rows, one) for one in split) for split in KFold(4).split(X))
+    folds = [tuple(np.flatnonzero(part) for part in split) for split in parts]
+    repeated = estimator(cv=folds, **setting).fit(X[rows], y[rows])
     assert weighted.alpha_ == repeated.alpha_ and weighted.gamma_ == pytest.approx(repeated.gamma_)
     assert_close(output(weighted, X), output(repeated, X))
     assert_close(held_out_of(weighted)[rows], held_out_of(repeated))
@@ -707,27 +682,16 @@ def test_label_names_do_not_matter(estimator, n_classes):
 
 @every_penalty
 @every_estimator
-def test_a_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(estimator, penalty):
+def test_a_constant_or_a_factor_of_the_kernel(estimator, penalty):
+    """With a free bias a constant changes nothing; a factor is one of alpha."""
     X, y = rows_for(estimator, N)
-    K = pairwise_kernels(X, metric="rbf")
-    plain, shifted = (
-        estimator(kernel="precomputed", alpha=0.5, penalty=penalty).fit(G, y) for G in (K, K + 3.0)
-    )
-    assert_close(output(shifted, K + 3.0), output(plain, K))
-    assert_close(held_out_of(shifted), held_out_of(plain))
-
-
-@every_penalty
-@every_estimator
-def test_scaling_the_kernel_is_scaling_alpha(estimator, penalty):
-    X, y = rows_for(estimator, N)
-    K = pairwise_kernels(X, metric="rbf")
-    plain = estimator(kernel="precomputed", alpha=0.5, penalty=penalty).fit(K, y)
-    scaled = estimator(
-        kernel="precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty
-    ).fit(7.0 * K, y)
-    assert_close(output(scaled, 7.0 * K), output(plain, K))
-    assert_close(held_out_of(scaled), held_out_of(plain))
+    K, factor = pairwise_kernels(X, metric="rbf"), 7.0 if penalty == "function" else 49.0
+    model = estimator(kernel="precomputed", alpha=0.5, penalty=penalty)
+    plain = clone(model).fit(K, y)
+    for G, alpha in ((K + 3.0, 0.5), (7.0 * K, 0.5 * factor)):
+        other = clone(model).set_params(alpha=alpha).fit(G, y)
+        assert_close(output(other, G), output(plain, K))
+        assert_close(held_out_of(other), held_out_of(plain))
 
 
 @every_estimator
@@ -751,18 +715,15 @@ def test_limits_of_alpha(estimator):
 @pytest.mark.parametrize("scale", [1e6, 1e-6])
 def test_tuned_models_do_not_depend_on_the_scale_of_x(estimator, penalty, scale):
     X, y = rows_for(estimator, N)
+    candidates = 2.0 ** np.arange(-12, 9, 4)
     for kernel in ("rbf", "linear", "cosine"):
-        candidates = 2.0 ** np.arange(-12, 9, 4)
-        model = estimator(kernel=kernel, gamma="scale", penalty=penalty, alpha=candidates).fit(X, y)
-        unit = alpha_unit(kernel, penalty, scale)
-        scaled = estimator(
-            kernel=kernel, gamma="scale", penalty=penalty, alpha=candidates * unit
-        ).fit(X * scale, y)
-        assert_close(output(scaled, X * scale), output(model, X), 1e-7)
         tuned = estimator(kernel=kernel, penalty=penalty, gamma="scale")
-        assert clone(tuned).fit(X * scale, y).score(X * scale, y) == pytest.approx(
-            tuned.fit(X, y).score(X, y), abs=0.1
-        )
+        model = clone(tuned).set_params(alpha=candidates).fit(X, y)
+        alphas = candidates * alpha_unit(kernel, penalty, scale)
+        scaled = clone(tuned).set_params(alpha=alphas).fit(X * scale, y)
+        assert_close(output(scaled, X * scale), output(model, X), 1e-7)
+        score = clone(tuned).fit(X * scale, y).score(X * scale, y)
+        assert score == pytest.approx(tuned.fit(X, y).score(X, y), abs=0.1)
 
 
 def alpha_unit(kernel: str, penalty: str, scale: float) -> float:
@@ -804,15 +765,15 @@ def test_targets_of_any_size():
 def test_sparse_rows_equal_dense_rows(estimator, kernel, penalty):
     X, y = rows_for(estimator, N)
     X = np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.4, 0.0, X)
-    setting = {"kernel": kernel, "alpha": [0.3, 3.0], "penalty": penalty, **KERNELS[kernel]}
-    dense = estimator(**setting).fit(X, y, row_weights(N, zeros=5))
+    model = estimator(kernel=kernel, alpha=[0.3, 3.0], penalty=penalty, **KERNELS[kernel])
+    weights = row_weights(N, zeros=5)
+    dense = clone(model).fit(X, y, weights)
     for convert in (sp.csr_matrix, sp.csc_array, sp.coo_array):
-        sparse = estimator(**setting).fit(convert(X), y, sample_weight=row_weights(N, zeros=5))
+        sparse = clone(model).fit(convert(X), y, weights)
         assert sparse.alpha_ == dense.alpha_
         assert_close(held_out_of(sparse), held_out_of(dense))
-        assert_close(output(sparse, convert(X)), output(dense, X))
-        assert_close(output(dense, convert(X)), output(dense, X))
-        assert_close(output(sparse, X), output(dense, X))
+        for one, rows in ((sparse, convert(X)), (dense, convert(X)), (sparse, X)):
+            assert_close(output(one, rows), output(dense, X))
         if estimator is KernelFisherDiscriminant:
             assert_close(sparse.transform(convert(X)), dense.transform(X))
     assert sparse.at(1.0).verify().passed
@@ -849,13 +810,12 @@ def test_callable_kernels(estimator):
 
     X, y = rows_for(estimator, N)
     model = estimator(kernel=shifted_rbf, kernel_params={"width": 4.0}, alpha=[0.3, 3.0]).fit(X, y)
-    named = estimator(kernel="rbf", gamma=0.25, alpha=[0.3, 3.0]).fit(X, y)
+    named = estimator(kernel="rbf", gamma=0.25, alpha=[0.3, 3.0])
+    ignored = clone(named).set_params(degree="unused", kernel_params={"unused": 1}).fit(X, y)
+    named.fit(X, y)
     assert_close(output(model, X[:5]), output(named, X[:5]))
     assert_close(held_out_of(model), held_out_of(named))
     assert model.verify().passed and not hasattr(model, "gamma_")
-    ignored = estimator(
-        kernel="rbf", gamma=0.25, alpha=[0.3, 3.0], degree="unused", kernel_params={"unused": 1}
-    ).fit(X, y)
     assert_close(output(ignored, X), output(named, X))
 
 
@@ -897,22 +857,20 @@ def test_editing_x_after_fit_changes_nothing(estimator):
         assert_close(output(model, untouched), before, 1e-15)
         if kernel != "precomputed":
             assert model.verify().passed
-            assert_close(
-                output(model.at(2.0), untouched),
-                output(estimator(kernel=kernel, gamma=0.3, alpha=2.0).fit(untouched, y), untouched),
-            )
+            fresh = estimator(kernel=kernel, gamma=0.3, alpha=2.0).fit(untouched, y)
+            assert_close(output(model.at(2.0), untouched), output(fresh, untouched))
 
 
 def test_several_targets_are_fitted_together():
     X, y = numbered_rows(N)
-    Y = np.column_stack([y, X[:, 0] ** 2, np.ones(N)])
-    model = KernelRidge(gamma=0.3, alpha=0.5).fit(X, Y)
+    Y, fixed = np.column_stack([y, X[:, 0] ** 2, np.ones(N)]), KernelRidge(gamma=0.3, alpha=0.5)
+    model = clone(fixed).fit(X, Y)
     for column in range(3):
-        alone = KernelRidge(gamma=0.3, alpha=0.5).fit(X, Y[:, column])
+        alone = clone(fixed).fit(X, Y[:, column])
         assert_close(model.predict(X)[:, column], alone.predict(X))
         assert_close(model.held_out_prediction_[:, column], alone.held_out_prediction_)
     assert model.dual_coef_.shape == (N, 3) and model.intercept_.shape == (3,)
-    assert KernelRidge(gamma=0.3, alpha=0.5).fit(X, Y[:, :1]).predict(X).shape == (N, 1)
+    assert fixed.fit(X, Y[:, :1]).predict(X).shape == (N, 1)
     assert model.score(X, Y) == pytest.approx(r2_score(Y, model.predict(X)))
     assert KernelRidge(kernel="linear", alpha=0.5).fit(X, Y).coef_.shape == (3, 3)
 
@@ -953,20 +911,19 @@ def test_attributes_have_their_documented_shapes(kernel, n_classes, penalty):
 @every_estimator
 def test_saved_models_predict_and_say_what_they_lack(estimator):
     X, y = rows_for(estimator, N)
-    model = estimator(gamma=0.3, alpha=[0.3, 3.0]).fit(X, y)
-    file = io.BytesIO()
+    model, file = estimator(gamma=0.3, alpha=[0.3, 3.0]).fit(X, y), io.BytesIO()
     joblib.dump(model, file)
     file.seek(0)
+    lacks = r"(at|verify)\(\) needs the decomposition.*fit the model again"
     for copy in (pickle.loads(pickle.dumps(model)), joblib.load(file)):
         np.testing.assert_array_equal(output(copy, X), output(model, X))
         np.testing.assert_array_equal(held_out_of(copy), held_out_of(model))
-        for call in (lambda: copy.at(1.0), lambda: copy.verify()):  # noqa: B023
-            with pytest.raises(
-                ValueError, match=r"(at|verify)\(\) needs the decomposition.*fit the model again"
-            ):
-                call()
-    big_X, big_y = rows_for(estimator, 200)
-    assert len(pickle.dumps(estimator(gamma=0.3, alpha=0.5).fit(big_X, big_y))) < 8 * 200 * 200 / 4
+        with pytest.raises(ValueError, match=lacks):
+            copy.at(1.0)
+        with pytest.raises(ValueError, match=lacks):
+            copy.verify()
+    large = estimator(gamma=0.3, alpha=0.5).fit(*rows_for(estimator, 200))
+    assert len(pickle.dumps(large)) < 8 * 200 * 200 / 4
 
 
 @every_estimator
@@ -1009,10 +966,8 @@ def test_representations(estimator):
 def test_company_of_scikit_learn(estimator):
     X, y = rows_for(estimator, N)
     pipeline = make_pipeline(StandardScaler(), estimator(gamma="scale"))
-    search = GridSearchCV(
-        pipeline, {f"{estimator.__name__.lower()}__kernel": ["rbf", "linear"]}, cv=3
-    )
-    assert search.fit(X, y).best_score_ > 0.2
+    kernels = {f"{estimator.__name__.lower()}__kernel": ["rbf", "linear"]}
+    assert GridSearchCV(pipeline, kernels, cv=3).fit(X, y).best_score_ > 0.2
     assert estimator().fit(X, y).score(X, y) > 0.5
 
 
