@@ -22,7 +22,7 @@ from fitonce import (
     Subsampling,
 )
 from problems import CLASSIFIERS, every_classifier, every_penalty
-from reference import assert_close
+from reference import assert_close, held_out_of, output
 from sklearn_checks import with_checks
 
 KERNELS = {"linear": {}, "rbf": {"gamma": 0.3}, "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0}}
@@ -33,14 +33,11 @@ weighted_or_not = pytest.mark.parametrize("weighted", [False, True])
 
 
 def repeated_rows(n_classes: int = 3, n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    """Classes of different size, and two rows twice."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3)) + 0.7
-    labels = rng.permutation(
-        np.repeat(
-            np.arange(n_classes),
-            np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.3 * n).astype(int)),
-        )
-    )
+    ends = np.round(np.linspace(0, 1, n_classes + 1) ** 1.3 * n).astype(int)
+    labels = rng.permutation(np.repeat(np.arange(n_classes), np.diff(ends)))
     X[:, 0] += 1.5 * labels
     X[-2:], labels[-2:] = X[:2], labels[:2]
     return X, labels
@@ -64,61 +61,42 @@ def literal(model, kernel, X, y, weights, blocks, new, intercept=True):
 
     Means of kernels, one loop at a time.
     """
-    inner = model.estimator
-    w = np.ones(len(y)) if weights is None else weights
-    numbers = np.unique(blocks[blocks >= 0])
-    members = [np.flatnonzero(blocks == number) for number in numbers]
-    total = np.array([w[rows].sum() for rows in members])
+    inner, w = model.estimator, np.ones(len(y)) if weights is None else weights
+    members = [np.flatnonzero(blocks == number) for number in np.unique(blocks[blocks >= 0])]
+    m, total = len(members), np.array([w[rows].sum() for rows in members])
     labels = np.array([y[rows[0]] for rows in members])
-    K = gram(kernel, np.vstack([X, new]), np.vstack([X, new]))
-    mean = np.zeros((len(members) + len(new), len(K)))
+    mean = np.zeros((m + len(new), len(X) + len(new)))
     for j, rows in enumerate(members):
         mean[j, rows] = w[rows] / w[rows].sum()
-    for i in range(len(new)):
-        mean[len(members) + i, len(X) + i] = 1.0
-    K = mean @ K @ mean.T
-    train, test = np.arange(len(members)), len(members) + np.arange(len(new))
+    mean[m:, len(X) :] = np.eye(len(new))
+    K = mean @ gram(kernel, np.vstack([X, new]), np.vstack([X, new])) @ mean.T
+    split = np.arange(m), m + np.arange(len(new))
+    every_weight = np.concatenate([total, np.ones(len(new))])
     if isinstance(inner, LeastSquaresSVC):
         Y = np.where(labels[:, None] == np.unique(y), 1.0, -1.0)
         Y = Y[:, 1:] if Y.shape[1] == 2 else Y
-        solve = (
-            reference.ridge_function_norm
-            if inner.penalty == "function"
-            else reference.ridge_dual_norm
-        )
+        function = inner.penalty == "function"
+        solve = reference.ridge_function_norm if function else reference.ridge_dual_norm
         padded = np.vstack([Y, np.zeros((len(new), Y.shape[1]))])
-        weights = np.concatenate([total, np.ones(len(new))])
-        values = reference.refit_held_out(
-            solve, K, padded, inner.alpha, train, test, weights, intercept
-        )
+        given = K, padded, inner.alpha, *split, every_weight, intercept
+        values = reference.refit_held_out(solve, *given)
         return values[:, 0] if values.shape[1] == 1 else values
     every = np.concatenate([labels, np.zeros(len(new), dtype=int)])
-    scores = reference.kfda_brute(
-        K,
-        every,
-        inner.alpha,
-        train,
-        test,
-        np.concatenate([total, np.ones(len(new))]),
-        inner.penalty,
-    ).scores
+    given = K, every, inner.alpha, *split, every_weight, inner.penalty
+    scores = reference.kfda_brute(*given).scores
     # the covariance of single rows: scatter of averages, weighted by their rows, over the number of
     # averages less classes
-    log_priors = np.log(
-        np.array([total[labels == label].sum() for label in np.unique(labels)]) / total.sum()
-    )
-    c = len(np.unique(labels))
-    averages = total.sum() * len(members) / sum(map(len, members))
+    log_priors = np.log(np.bincount(labels, total) / total.sum())
+    c, averages = len(log_priors), total.sum() * m / sum(map(len, members))
     scores = (scores - log_priors) * (averages - c) / (total.sum() - c) + log_priors
     return scores if c > 2 else scores[:, 1] - scores[:, 0]
 
 
 def make(estimator, penalty="function", kernel="rbf", n_average=3, intercept=True, **options):
-    inner = {"fit_intercept": intercept} if estimator is LeastSquaresSVC else {}
-    inner = estimator(
-        kernel, penalty=penalty, **{"alpha": MU, **KERNELS[kernel], **inner, **options}
-    )
-    return KernelAveraging(inner, n_average=n_average, random_state=0)
+    setting = {"penalty": penalty, "alpha": MU, **KERNELS[kernel], **options}
+    if estimator is LeastSquaresSVC:
+        setting["fit_intercept"] = intercept
+    return KernelAveraging(estimator(kernel, **setting), n_average=n_average, random_state=0)
 
 
 def blocks_of(model):
@@ -127,13 +105,11 @@ def blocks_of(model):
     return np.where(A.any(axis=0), A.argmax(axis=0), -1)
 
 
-def settings():
-    for estimator in CLASSIFIERS:
-        for intercept in (True, False, "penalized") if estimator is LeastSquaresSVC else (True,):
-            yield estimator, intercept
+SETTINGS = [(LeastSquaresSVC, intercept) for intercept in (True, False, "penalized")]
+SETTINGS.append((KernelFisherDiscriminant, True))
 
 
-every_setting = pytest.mark.parametrize(("estimator", "intercept"), list(settings()))
+every_setting = pytest.mark.parametrize(("estimator", "intercept"), SETTINGS)
 
 
 @pytest.mark.pairwise
@@ -143,18 +119,16 @@ every_setting = pytest.mark.parametrize(("estimator", "intercept"), list(setting
 @weighted_or_not
 def test_the_model_of_averages(estimator, intercept, penalty, kernel, weighted):
     new = np.random.default_rng(5).normal(size=(6, 3))
+    weights = weights_with_zeros() if weighted else None
     for n_classes in (2, 3):
         X, y = repeated_rows(n_classes)
-        weights = weights_with_zeros() if weighted else None
         model = make(estimator, penalty, kernel, intercept=intercept).fit(X, y, weights)
         blocks = blocks_of(model)
         assert model.averages_.shape == (blocks.max() + 1, N) and blocks.max() < N // 2
         assert all(len(np.unique(y[blocks == block])) == 1 for block in range(blocks.max() + 1))
         assert np.bincount(blocks[blocks >= 0]).min() >= 3
-        assert_close(
-            model.decision_function(new),
-            literal(model, kernel, X, y, weights, blocks, new, intercept),
-        )
+        expected = literal(model, kernel, X, y, weights, blocks, new, intercept)
+        assert_close(model.decision_function(new), expected)
 
 
 @pytest.mark.pairwise
@@ -191,17 +165,14 @@ def test_gamma_is_tuned_by_held_out_averages(kernel):
 
 
 def test_discriminant_scores_are_those_of_single_rows():
-    """Unbalanced Gaussian classes.
-
-    Log-odds of the averages' rule are near those of the rule of all rows, not g times them.
+    """Unbalanced Gaussian classes: log-odds of the averages' rule are near those of the rule of all
+    rows, not g times them.
     """
     rng = np.random.default_rng(0)
     y = (rng.random(3000) < 0.15).astype(int)
     X = rng.normal(size=(3000, 2)) + 1.5 * y[:, None] * [1.0, 0.0]
     plain = KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
-    averaged = KernelAveraging(
-        KernelFisherDiscriminant("linear", alpha=1.0), n_average=10, random_state=0
-    ).fit(X, y)
+    averaged = KernelAveraging(clone(plain), n_average=10, random_state=0).fit(X, y)
     slope = np.polyfit(plain.decision_function(X), averaged.decision_function(X), 1)[0]
     assert 0.75 < slope < 1.3
     assert averaged.score(X, y) > plain.score(X, y) - 0.01
@@ -242,11 +213,7 @@ def test_copies():
     ("wrapper", "error", "message"),
     [
         (KernelAveraging(KernelRidge()), TypeError, "within classes"),
-        (
-            KernelAveraging(LogisticRegression()),
-            TypeError,
-            "KernelFisherDiscriminant or a LeastSquaresSVC",
-        ),
+        (KernelAveraging(LogisticRegression()), TypeError, "Discriminant or a LeastSquaresSVC"),
         (KernelAveraging(LeastSquaresSVC(), n_average=0), ValueError, "n_average"),
         (KernelAveraging(LeastSquaresSVC(), n_average=2.0), TypeError, "n_average"),
         (KernelAveraging(LeastSquaresSVC(landmarks=5)), ValueError, "landmarks=None"),
@@ -275,45 +242,34 @@ def test_bad_parameters(wrapper, error, message):
 def test_subsampling_is_a_fit_on_fewer_rows(estimator, weighted):
     X, y = repeated_rows()
     y = X @ [1.0, -1.0, 0.5] if estimator is KernelRidge else y
-    weights = weights_with_zeros() if weighted else None
+    weights = weights_with_zeros() if weighted else np.ones(N)
     for inner in (estimator(), estimator(gamma=0.3, alpha=MU, penalty="dual")):
         model = Subsampling(inner, max_samples=20, random_state=0).fit(X, y, weights)
         rows = model.sample_indices_
-        assert len(np.unique(rows)) == 20 and (weights is None or (weights[rows] > 0).all())
-        plain = clone(inner).fit(X[rows], y[rows], None if weights is None else weights[rows])
-        how = "predict" if estimator is KernelRidge else "decision_function"
-        assert_close(getattr(model, how)(X), getattr(plain, how)(X))
-        name = "held_out_prediction_" if estimator is KernelRidge else "held_out_decision_"
-        assert_close(getattr(model.estimator_, name)[rows], getattr(plain, name))
+        assert len(np.unique(rows)) == 20 and (weights[rows] > 0).all()
+        plain = clone(inner).fit(X[rows], y[rows], weights[rows])
+        assert_close(output(model, X), output(plain, X))
+        assert_close(held_out_of(model.estimator_)[rows], held_out_of(plain))
 
 
 def test_subsampling_keeps_the_shares_of_the_classes():
     X, y = repeated_rows(3, n=100)
-    model = Subsampling(LeastSquaresSVC(gamma=0.3, alpha=1.0), max_samples=0.3, random_state=0).fit(
-        X, y
-    )
-    assert np.abs(np.bincount(y[model.sample_indices_]) - 0.3 * np.bincount(y)).max() < 1
-    whole = Subsampling(LeastSquaresSVC(gamma=0.3, alpha=1.0), max_samples=1000).fit(X, y)
-    assert_close(
-        whole.decision_function(X),
-        LeastSquaresSVC(gamma=0.3, alpha=1.0).fit(X, y).decision_function(X),
-    )
+    inner = LeastSquaresSVC(gamma=0.3, alpha=1.0)
+    drawn = Subsampling(inner, max_samples=0.3, random_state=0).fit(X, y).sample_indices_
+    assert np.abs(np.bincount(y[drawn]) - 0.3 * np.bincount(y)).max() < 1
+    whole = Subsampling(inner, max_samples=1000).fit(X, y)
+    assert_close(whole.decision_function(X), inner.fit(X, y).decision_function(X))
 
 
 try:
+    TUNED = {"gamma": "scale", "alpha": [0.1, 1.0]}
+    FIXED = {"gamma": "scale", "alpha": 1.0}
+    SEED = {"random_state": 0}
     INSTANCES = [
-        KernelAveraging(
-            KernelFisherDiscriminant(gamma="scale", alpha=[0.1, 1.0]), n_average=2, random_state=0
-        ),
-        KernelAveraging(
-            LeastSquaresSVC(gamma="scale", alpha=[0.1, 1.0], penalty="dual"),
-            n_average=2,
-            random_state=0,
-        ),
-        Subsampling(
-            KernelFisherDiscriminant(gamma="scale", alpha=1.0), max_samples=0.8, random_state=0
-        ),
-        Subsampling(KernelRidge(gamma="scale", alpha=1.0), max_samples=0.8, random_state=0),
+        KernelAveraging(KernelFisherDiscriminant(**TUNED), n_average=2, **SEED),
+        KernelAveraging(LeastSquaresSVC(**TUNED, penalty="dual"), n_average=2, **SEED),
+        Subsampling(KernelFisherDiscriminant(**FIXED), max_samples=0.8, **SEED),
+        Subsampling(KernelRidge(**FIXED), max_samples=0.8, **SEED),
     ]
 
     def expected_failures(estimator) -> dict[str, str]:
