@@ -82,11 +82,8 @@ def test_folds_are_refits(kernel):
     got = cross_val_predict(model, given, y.astype(float), cv=cv)
     for _, test in cv.split(X):
         np.testing.assert_allclose(got[test], literal(K, y, 0.2, test), atol=1e-9)
-    fitted = model.fit(given, y)
-    np.testing.assert_allclose(
-        fitted.predict(given),
-        ridge_dual_norm(K, y[:, None], 0.2, None, "coefficient").predict(K)[:, 0],
-    )
+    whole = ridge_dual_norm(K, y[:, None], 0.2, None, "coefficient").predict(K)[:, 0]
+    np.testing.assert_allclose(model.fit(given, y).predict(given), whole)
 
 
 def test_a_weight_of_two_is_a_row_twice():
@@ -94,24 +91,19 @@ def test_a_weight_of_two_is_a_row_twice():
     w = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
     model = LeastSquaresSVC(gamma=GAMMA, alpha=0.5, calibration=None, **BIAS)
     weighted = model.fit(X, y, w).decision_function(X)
-    repeated = np.repeat(np.arange(len(y)), w.astype(int))
-    np.testing.assert_allclose(
-        model.fit(X[repeated], y[repeated]).decision_function(X), weighted, atol=1e-10
-    )
+    twice = np.repeat(np.arange(len(y)), w.astype(int))
+    repeated = model.fit(X[twice], y[twice]).decision_function(X)
+    np.testing.assert_allclose(repeated, weighted, atol=1e-10)
 
 
 def test_tuning_scores_are_those_of_refits():
     X, y, K = rows()
-    alphas = np.array([1e-3, 0.1, 10.0])
-    cv = model_selection.KFold(3)
+    alphas, cv = np.array([1e-3, 0.1, 10.0]), model_selection.KFold(3)
     model = KernelRidge(gamma=GAMMA, alpha=alphas, criterion="squared_error", cv=cv, **BIAS)
     model.fit(X, y.astype(float))
-    losses = [
-        np.mean(
-            np.concatenate([(y[test] - literal(K, y, mu, test)) ** 2 for _, test in cv.split(X)])
-        )
-        for mu in alphas
-    ]
+    folds = [test for _, test in cv.split(X)]  # of equal size
+    errors = [[(y[test] - literal(K, y, mu, test)) ** 2 for test in folds] for mu in alphas]
+    losses = np.mean(errors, axis=(1, 2))
     assert model.alpha_ == alphas[np.argmin(losses)]
     order = np.argsort(model.cv_results_["param_alpha"].astype(float))
     np.testing.assert_allclose(-model.cv_results_["mean_test_score"][order], losses, rtol=1e-8)
@@ -126,13 +118,11 @@ def test_refinement_never_loses():
 
 @pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelFisherDiscriminant])
 def test_several_classes_and_permutations_are_refits(estimator):
-    X, y = load_iris(return_X_y=True)
-    X, y = X[::4], y[::4]
+    X, y = (part[::4] for part in load_iris(return_X_y=True))
     model = estimator(gamma=0.3, alpha=0.5, calibration=None, **BIAS)
     cv = model_selection.StratifiedKFold(3)
-    np.testing.assert_allclose(
-        cross_val_score(model, X, y, cv=cv), model_selection.cross_val_score(model, X, y, cv=cv)
-    )
+    expected = model_selection.cross_val_score(model, X, y, cv=cv)
+    np.testing.assert_allclose(cross_val_score(model, X, y, cv=cv), expected)
     given = {"cv": cv, "n_permutations": 8, "random_state": 0}
     expected = model_selection.permutation_test_score(model, X, y, **given)
     got = permutation_test_score(model, X, y, permute="resplit", **given)
@@ -165,20 +155,17 @@ def test_the_discriminant_is_that_of_the_columns_and_a_constant(classes, readout
 
 def test_intervals_are_those_of_refits():
     X, y, K = rows()
-    model = KernelRidge(gamma=GAMMA, alpha=0.3, **BIAS).fit(X, y.astype(float))
+    model, n, level = KernelRidge(gamma=GAMMA, alpha=0.3, **BIAS).fit(X, y * 1.0), len(y), 0.8
     new = X[:4] + 0.3
-    K_new = rbf_kernel(new, X, gamma=GAMMA)
-    residuals, values = [], []
-    for i in range(len(y)):
-        train = np.delete(np.arange(len(y)), i)
+    K_new, low, high = rbf_kernel(new, X, gamma=GAMMA), [], []
+    for i in range(n):
+        train = np.delete(np.arange(n), i)
         refit = ridge_dual_norm(K[np.ix_(train, train)], y[train, None], 0.3, None, "coefficient")
-        residuals.append(abs(y[i] - refit.predict(K[[i]][:, train])[0, 0]))
-        values.append(refit.predict(K_new[:, train])[:, 0])
-    n, level = len(y), 0.8
-    low = np.sort(np.array(values) - np.array(residuals)[:, None], axis=0)
-    high = np.sort(np.array(values) + np.array(residuals)[:, None], axis=0)
+        error = abs(y[i] - refit.predict(K[[i]][:, train])[0, 0])
+        value = refit.predict(K_new[:, train])[:, 0]
+        low.append(value - error), high.append(value + error)
     rank = int(np.ceil(level * (n + 1)))
-    expected = np.column_stack([low[n - rank], high[rank - 1]])
+    expected = np.column_stack([np.sort(low, axis=0)[n - rank], np.sort(high, axis=0)[rank - 1]])
     got = model.predict_interval(new, level, method="jackknife+")
     np.testing.assert_allclose(got, expected, atol=1e-9)
 

@@ -15,11 +15,10 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from problems import every_estimator
-from reference import assert_close
+from reference import assert_close, output
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::fitonce.NumericalWarning"
-)  # limits of alpha are the point of some tests
+# limits of alpha are the point of some tests
+pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")
 
 
 def correlated_rows(
@@ -27,18 +26,10 @@ def correlated_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Correlated features with an offset; unbalanced classes in random order, or two targets."""
     rng = np.random.default_rng(n + p + n_classes)
-    labels = rng.permutation(
-        np.repeat(
-            np.arange(n_classes),
-            np.diff(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).round().astype(int),
-        )
-    )
-    labels = np.resize(labels, n)
-    X = (
-        rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
-        + rng.normal(size=(n_classes, p))[labels]
-        + 3.0
-    )
+    sizes = np.diff(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).round().astype(int)
+    labels = np.resize(rng.permutation(np.repeat(np.arange(n_classes), sizes)), n)
+    X = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
+    X = X + rng.normal(size=(n_classes, p))[labels] + 3.0
     if estimator is KernelRidge:
         return X, X[:, :2] ** 2 + rng.normal(size=(n, 2))
     return X, labels
@@ -176,15 +167,11 @@ def parallel(a: np.ndarray, b: np.ndarray, atol: float) -> None:
 def test_least_squares_gives_the_fisher_direction():
     X, y = correlated_rows(n_classes=2)
     fisher = np.linalg.solve(scatter_within(X, y), X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0))
-    direction = KernelRidge(kernel="linear", alpha=1e-9).fit(X, coded(y)).coef_
-    parallel(direction, fisher, 1e-8)
-    parallel(
-        -KernelFisherDiscriminant("linear", alpha=1e-9).fit(X, y).scalings_[:, 0], fisher, 1e-8
-    )
-    mean = X.mean(axis=0)
-    assert_close(
-        KernelRidge(kernel="linear", alpha=1e-9).fit(X, coded(y)).intercept_, -mean @ direction
-    )
+    ridge = KernelRidge(kernel="linear", alpha=1e-9).fit(X, coded(y))
+    discriminant = KernelFisherDiscriminant("linear", alpha=1e-9).fit(X, y)
+    parallel(ridge.coef_, fisher, 1e-8)
+    parallel(-discriminant.scalings_[:, 0], fisher, 1e-8)
+    assert_close(ridge.intercept_, -X.mean(axis=0) @ ridge.coef_)
 
 
 @pytest.mark.parametrize("mu", [1e-2, 1.0, 30.0])
@@ -224,13 +211,10 @@ def test_least_squares_with_a_singular_scatter_tends_to_the_null_direction():
 def test_kernel_ridge_is_ridge(weighted, intercept, p):
     X, Y = correlated_rows(KernelRidge, p=p)
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
+    setting = {"alpha": 0.7, "fit_intercept": intercept}
     for targets in (Y, Y[:, 0]):
-        ours = KernelRidge(kernel="linear", alpha=0.7, fit_intercept=intercept).fit(
-            X, targets, weights
-        )
-        theirs = Ridge(alpha=0.7, fit_intercept=intercept, solver="cholesky").fit(
-            X, targets, weights
-        )
+        ours = KernelRidge(kernel="linear", **setting).fit(X, targets, weights)
+        theirs = Ridge(solver="cholesky", **setting).fit(X, targets, weights)
         assert ours.coef_.shape == theirs.coef_.shape
         assert_close(ours.coef_, theirs.coef_)
         np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-8)
@@ -254,14 +238,17 @@ def test_coef_is_the_model(estimator, penalty):
     for n_classes in (2, 3):
         X, y = correlated_rows(estimator, n_classes=n_classes)
         model = estimator(kernel="linear", alpha=0.7, penalty=penalty).fit(X, y)
-        output = model.predict if estimator is KernelRidge else model.decision_function
-        expected = X @ model.coef_.T + model.intercept_
-        assert_close(output(X), expected[:, 0] if output(X).ndim == 1 else expected)
+        expected, got = X @ model.coef_.T + model.intercept_, output(model, X)
+        assert_close(got, expected[:, 0] if got.ndim == 1 else expected)
         dual = model.dual_coef_.reshape(len(X), -1)
         assert_close(X.T @ dual, model.coef_.T, 1e-7)
 
 
 # ---- one model by two routes ---------------------------------------------------------------------
+
+
+OF_THE_ROUTE = {"coef_", "X_fit_", "scalings_", "n_features_in_", "cv_results_", "best_params_"}
+OF_THE_ROUTE |= {"penalty_", "kernel_", "classes_"}
 
 
 @pytest.mark.pairwise
@@ -275,48 +262,30 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     new = X[::3] - 0.2
     by_features = estimator(kernel="linear", alpha=[0.3, 3.0], cv=cv).fit(X, y, weights)
-    by_kernel = estimator(kernel="precomputed", alpha=[0.3, 3.0], cv=cv).fit(
-        X @ X.T, y, sample_weight=weights
-    )
+    by_kernel = estimator(kernel="precomputed", alpha=[0.3, 3.0], cv=cv).fit(X @ X.T, y, weights)
     assert by_features.alpha_ == by_kernel.alpha_
     assert by_features.best_params_ == by_kernel.best_params_ == {"alpha": by_kernel.alpha_}
-    skipped = {
-        "coef_",
-        "X_fit_",
-        "scalings_",
-        "n_features_in_",
-        "cv_results_",
-        "best_params_",
-        "penalty_",
-        "kernel_",
-        "classes_",
-    }
-    shared = {
-        name for name in vars(by_kernel) if name.endswith("_") and not name.startswith("_")
-    } - skipped
+    names = {name for name in vars(by_kernel) if name.endswith("_") and name[0] != "_"}
+    shared = names - OF_THE_ROUTE
     assert {"dual_coef_", "intercept_", "leverage_", "effective_dof_", "best_score_"} < shared
     for name in shared:
         got, expected = getattr(by_features, name), getattr(by_kernel, name)
-        np.testing.assert_allclose(
-            got, expected, rtol=1e-7, atol=1e-8 * np.abs(expected).max(), err_msg=name
-        )
+        close = {"rtol": 1e-7, "atol": 1e-8 * np.abs(expected).max(), "err_msg": name}
+        np.testing.assert_allclose(got, expected, **close)
     for method in ("predict", "decision_function", "transform"):
         if hasattr(by_features, method):
-            assert_close(
-                getattr(by_features, method)(new), getattr(by_kernel, method)(new @ X.T), 1e-7
-            )
+            got, expected = getattr(by_features, method)(new), getattr(by_kernel, method)(new @ X.T)
+            assert_close(got, expected, 1e-7)
 
 
 @pytest.mark.parametrize("intercept", [True, False, "penalized"])
 @pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
 def test_intercepts_by_both_routes(estimator, intercept):
     X, y = correlated_rows(estimator)
-    by_features, by_kernel = (
-        estimator(kernel=kernel, alpha=0.3, fit_intercept=intercept).fit(rows, y)
-        for kernel, rows in (("linear", X), ("precomputed", X @ X.T))
-    )
-    output = "predict" if estimator is KernelRidge else "decision_function"
-    assert_close(getattr(by_features, output)(X), getattr(by_kernel, output)(X @ X.T))
+    K, setting = X @ X.T, {"alpha": 0.3, "fit_intercept": intercept}
+    by_features = estimator(kernel="linear", **setting).fit(X, y)
+    by_kernel = estimator(kernel="precomputed", **setting).fit(K, y)
+    assert_close(output(by_features, X), output(by_kernel, K))
     np.testing.assert_allclose(by_features.intercept_, by_kernel.intercept_, atol=1e-8)
 
 
@@ -328,14 +297,10 @@ def test_redundant_features(estimator):
     """
     X, y = correlated_rows(estimator, p=3)
     redundant = np.hstack([X, X[:, :1], X.sum(axis=1, keepdims=True), np.ones((len(X), 1))])
+    K = redundant @ redundant.T
     by_features = estimator(kernel="linear", alpha=1e-3).fit(redundant, y)
-    by_kernel = estimator(kernel="precomputed", alpha=1e-3).fit(redundant @ redundant.T, y)
-    output = "predict" if estimator is KernelRidge else "decision_function"
-    assert_close(
-        getattr(by_features, output)(redundant),
-        getattr(by_kernel, output)(redundant @ redundant.T),
-        1e-6,
-    )
+    by_kernel = estimator(kernel="precomputed", alpha=1e-3).fit(K, y)
+    assert_close(output(by_features, redundant), output(by_kernel, K), 1e-6)
     assert by_features.verify().passed
 
 

@@ -158,10 +158,13 @@ def test_sets_of_classes_hold_nine_of_ten_rows_of_each_class():
     assert class_sets(subject_of(few, X[:8], np.arange(8) % 2)) is None
 
 
-def test_one_feature_has_a_band():
+@pytest.mark.parametrize("alpha", [0.3, [0.3, 3.0]])
+def test_one_feature_has_a_band(alpha):
+    """Its caption says what tuning costs."""
     X, y = numbered_rows(40)
-    model = fitonce.KernelRidge(0.3, gamma=0.4).fit(X[:, :1], y)
-    names = [each.name for each in performance_figures(subject_of(model, X[:, :1], y), True)]
-    assert "band" in names
-    names = [each.name for each in performance_figures(subject_of(model, X[:, :1], y), False)]
+    model = fitonce.KernelRidge(alpha, gamma=0.4).fit(X[:, :1], y)
+    subject = subject_of(model, X[:, :1], y)
+    captions = {each.name: each.caption for each in performance_figures(subject, True)}
+    assert ("tuned on the same rows" in captions["band"]) == (alpha != 0.3)
+    names = [each.name for each in performance_figures(subject, False)]
     assert "band" not in names
