@@ -124,6 +124,10 @@ def test_refused(test):
         TimeCourseDisplay.from_predictions(np.ones(4))
     with pytest.raises(ValueError, match="square"):
         GeneralizationDisplay(scores=np.ones((2, 3)))
+    with pytest.raises(ValueError, match="MNE's scores have the folds first"):
+        TimeCourseDisplay.from_predictions(np.ones((5, 12)), times=np.arange(12))
+    with pytest.raises(ValueError, match="MNE's scores have the folds first"):
+        GeneralizationDisplay.from_predictions(np.ones((5, 12, 12)))
     X, y = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
     cv = KFold(4, shuffle=True, random_state=0)
     light = permutation_test(MODEL, X, y, cv=cv, n_permutations=9, neighbors=[[0, 1], [2, 3]])

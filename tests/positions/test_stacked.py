@@ -161,6 +161,19 @@ def never_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TrainedHere, "__call__", refuse)
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """X at the positions that are worked on by themselves."""
+    seen, original = [], scores.crossval.cross_val_score
+
+    def counted(model: Any, X: np.ndarray, **options: Any) -> Any:
+        seen.append(X)
+        return original(model, X, **options)
+
+    monkeypatch.setattr(scores.crossval, "cross_val_score", counted)
+    return seen
+
+
 def scores_of(case: str) -> list[str | None]:
     """The default score, another, and with two classes the area under the curve."""
     model, (_, y) = MODELS[case]
@@ -280,7 +293,7 @@ def test_biases_that_rounding_tells_apart_are_those_of_a_refit():
     np.testing.assert_allclose(found, literal(model, X, y, cv=cv, scoring="accuracy"), rtol=1e-12)
 
 
-def test_positions_in_doubt_are_worked_on_alone(monkeypatch):
+def test_positions_in_doubt_are_worked_on_alone(alone):
     """Constant rows, tiny ones beside a large offset, and huge ones, among others."""
     X, y = epochs()
     X = np.concatenate([X, X], axis=2)
@@ -290,13 +303,6 @@ def test_positions_in_doubt_are_worked_on_alone(monkeypatch):
     X[10:, :, 6] = 1.0  # the training rows of the first fold
     splits = [(np.arange(10, N), np.arange(10)), (np.arange(30), np.arange(30, N))]
     model = KernelFisherDiscriminant("linear", alpha=1.0)
-    alone, original = [], scores.crossval.cross_val_score
-
-    def counted(model: Any, X: np.ndarray, **options: Any) -> Any:
-        alone.append(X)
-        return original(model, X, **options)
-
-    monkeypatch.setattr(scores.crossval, "cross_val_score", counted)
     with pytest.warns(NumericalWarning):
         found = cross_val_score(model, X, y, cv=splits)
     np.testing.assert_array_equal(alone, np.moveaxis(X, 2, 0)[[1, 3, 4, 6]])
@@ -308,7 +314,7 @@ def test_positions_in_doubt_are_worked_on_alone(monkeypatch):
     np.testing.assert_allclose(np.diagonal(matrix).T, found[[0, 1, 6]], atol=1e-12)
 
 
-def test_scaled_columns_in_doubt_are_worked_on_alone(monkeypatch):
+def test_scaled_columns_in_doubt_are_worked_on_alone(alone):
     """One column tiny beside its offset, or constant in a training set; a constant one is not."""
     X, y = epochs()
     X[:, 1, 0] = 0.0
@@ -316,17 +322,18 @@ def test_scaled_columns_in_doubt_are_worked_on_alone(monkeypatch):
     X[10:, 1, 2] = 1.0
     splits = [(np.arange(10, N), np.arange(10)), (np.arange(30), np.arange(30, N))]
     model = scaled(KernelFisherDiscriminant("linear", alpha=1.0))
-    alone, original = [], scores.crossval.cross_val_score
-
-    def counted(model: Any, X: np.ndarray, **options: Any) -> Any:
-        alone.append(X)
-        return original(model, X, **options)
-
-    monkeypatch.setattr(scores.crossval, "cross_val_score", counted)
     found = cross_val_score(model, X, y, cv=splits, scoring="roc_auc")
     np.testing.assert_array_equal(alone, np.moveaxis(X, 2, 0)[[1, 2]])
     expected = literal(model, X, y, cv=splits, scoring="roc_auc")
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_columns_in_single_precision_are_scaled_in_it_as_by_scikit_learn():
+    X, y = numbers(1)
+    X, model = X.astype(np.float32), scaled(KernelRidge(kernel="linear", alpha=2.0))
+    options = {"cv": KFold(4), "scoring": "neg_mean_squared_error"}
+    expected = literal(model, X, y, **options)
+    np.testing.assert_allclose(cross_val_score(model, X, y, **options), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("function", [cross_val_score, generalize, permutation_test])

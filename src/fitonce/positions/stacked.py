@@ -149,8 +149,9 @@ class LinearFolds:
         unequal = weights is not None and np.max(weights) > UNEQUAL * np.min(weights)
         if few or unequal or not np.all(readout.is_regular(sizes)):
             return None
-        if scaler is not None and setup.specification.fit_intercept is not True:
-            return None  # the means of columns matter without a free bias
+        single = namespace(X).isdtype(X.dtype, "real floating") and X.dtype != namespace(X).float64
+        if scaler is not None and (single or setup.specification.fit_intercept is not True):
+            return None  # it rounds to single precision; without a free bias the means matter
         targets = setup.data.targets
         return cls(
             splits,
