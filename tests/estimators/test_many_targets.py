@@ -129,7 +129,7 @@ def test_equal_to_refits(cv, criterion, options, weighted, monkeypatch):
     groups = np.repeat(np.arange(6), 4) if cv in ("groups", "runs") else None
     splitter = SPLITTERS[cv]
     splits = list((splitter or LeaveOneOut()).split(X, Y, groups))
-    monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 20_000)  # several blocks
+    monkeypatch.setattr(columns_module, "COLUMN_ELEMENTS", 20_000)  # several blocks
     model = KernelRidge(ALPHAS, alpha_per_target=True, criterion=criterion, cv=splitter, **options)
     refits = literal(model, X, Y, splits, criterion, weights, options.get("pooled", True))
     for maps in (False, True):
@@ -200,7 +200,7 @@ def test_files_blocks_and_single_precision(tmp_path, monkeypatch):
     X, Y = data(t=300)
     mapped = np.memmap(tmp_path / "targets", np.float32, "w+", shape=Y.shape)
     mapped[:] = Y
-    monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 18_000)
+    monkeypatch.setattr(columns_module, "COLUMN_ELEMENTS", 18_000)
     heard = []
     asked = {"alpha_per_target": True, "kernel": "rbf", "gamma": 0.1, "cv": KFold(4)}
     with progress_callback(lambda done, total, what: heard.append((done, total, what))):

@@ -67,7 +67,7 @@ def literal(model, X, Y, splits, scoring, pooled, groups):
 def test_equal_to_refits(options, exchange, scoring, pooled, runs, permute, small, monkeypatch):
     X, Y, groups = data()
     if small:  # several blocks of targets, matrices made again for each block of permutations
-        monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 3000)
+        monkeypatch.setattr(columns_module, "COLUMN_ELEMENTS", 3000)
         monkeypatch.setattr(columns_module, "LEAST", 3)
         monkeypatch.setattr(many_targets, "MAX_BYTES", 1)
     groups = groups if runs else None

@@ -160,6 +160,7 @@ def _named(descriptor: int, folder: Path) -> Path:
 
 
 def _sync_folder(folder: Path) -> None:
+    """Have the names in a folder written to the disk."""
     place = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(place)
@@ -168,6 +169,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _reason(error: OSError, target: Path) -> str:
+    """Why a file cannot be written, as the end of a sentence."""
     if isinstance(error, IsADirectoryError):
         return "it is a folder: give the name of a file."
     if isinstance(error, NotADirectoryError):

@@ -17,7 +17,7 @@ from .memory import memory_of
 from .rows import check_magnitude
 from .spectrum import row_blocks
 
-HOST_ELEMENTS = 1 << 23  # of a block with what is made of it: 64 MiB
+COLUMN_ELEMENTS = 1 << 23  # of a block with what is made of it: 64 MiB
 DEVICE_SHARE = 8  # a block takes one part in so many of the free memory of a device
 LEAST = 16  # columns
 
@@ -107,4 +107,4 @@ def columns_at_once(per_column: int, like: Array) -> int:
     """How many columns a block has, given how many float64 numbers are held for each of them."""
     memory = memory_of(like) if on_gpu(like) else None
     room = 0 if memory is None else memory.free // 8 // DEVICE_SHARE
-    return max(LEAST, max(HOST_ELEMENTS, room) // max(per_column, 1))
+    return max(LEAST, max(COLUMN_ELEMENTS, room) // max(per_column, 1))

@@ -228,6 +228,7 @@ def _residuals(
 
 
 def _check_training(sizes: np.ndarray, number: int) -> None:
+    """Refuse class sizes of training rows that give no discriminant."""
     if np.sum(sizes > 0) < 2 or sizes.sum() <= np.sum(sizes > 0):
         raise ValueError(
             f"test set {number} leaves {sizes.sum():g} rows of {np.sum(sizes > 0)} class(es): a "

@@ -60,6 +60,7 @@ class HeldOutMap:
         return xp.reshape(mixed, (self.mixing.shape[0], k, Y.shape[1]))
 
     def astype(self, dtype: object) -> HeldOutMap:
+        """The same map with its arrays in another precision."""
         arrays = (
             None if part is None else namespace(part).astype(part, dtype)
             for part in (self.basis, self.mixing, self.coordinates)

@@ -317,6 +317,7 @@ class Smoother(ABC):
     def _held_out_fold(
         self, fits: Sequence[Fitted], mus: np.ndarray, deleted: np.ndarray, tested: np.ndarray
     ) -> Array:
+        """Held-out values (m, k, t) of one deletion, from the fits at every mu."""
         systems = self.pair_systems(deleted, mus)
         values = []
         for fitted, pairs in zip(fits, systems, strict=True):

@@ -85,6 +85,7 @@ def _limit_of(folder: Path) -> Memory | None:
 
 
 def _lines(path: Path) -> list[str]:
+    """The lines of a file of the system; none where it cannot be read."""
     try:
         return path.read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):
@@ -97,6 +98,7 @@ def _number(path: Path) -> int | None:
 
 
 def _machine_memory() -> Memory | None:
+    """The memory of this machine, where the platform says."""
     try:
         page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
         free = page * os.sysconf("SC_AVPHYS_PAGES")

@@ -72,6 +72,7 @@ class Moments:
         return self._combine(other, -1)
 
     def _combine(self, other: Moments, sign: int) -> Moments:
+        """These moments plus or minus others."""
         return Moments(
             self.weight + sign * other.weight,
             self.sum_Z + sign * other.sum_Z,

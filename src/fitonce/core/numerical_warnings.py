@@ -41,6 +41,7 @@ def depth_inside_package() -> int:
 
 
 def warn_constant() -> None:
+    """Warn that the kernel tells no rows apart."""
     warn_numerical(
         "all training rows look the same to the kernel, so the model predicts a constant. "
         "Check for constant features, or a gamma far too small."

@@ -190,6 +190,7 @@ def _squared(X: Array, Y: Array) -> Array:
 
 
 def _roots(D: Array) -> Array:
+    """√D, in place."""
     xp = namespace(D)
     for rows in row_blocks(D.shape[0], _at_once(D)):
         D[rows, :] = xp.sqrt(D[rows, :])
@@ -235,6 +236,7 @@ def _sizes(X: Any) -> Array:
 
 
 def _manhattan(X: Array, Y: Array) -> Array:
+    """L1 distances (n_X, n_Y), a feature at a time."""
     xp = namespace(X)
     distance = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
     for feature in range(X.shape[1]):

@@ -107,6 +107,7 @@ class Kernel:
         return PointKernel(lambda X: self._of(X, Y))
 
     def _of(self, X: Array, Y: Array) -> Array:
+        """k(X, Y) of a kernel that is no function of a distance."""
         if callable(self.function):
             return self._called(X, Y)
         if is_numpy(X) or sp.issparse(X):
@@ -126,6 +127,9 @@ class Kernel:
         return log_gamma_slope(str(self.function), float(self.parameters["gamma"]), X)
 
     def _called(self, X: Array, Y: Array) -> Array:
+        """What a user's function returns, as a new float64 matrix; RefusedError where it fails, or
+        has another shape.
+        """
         assert callable(self.function)
         try:
             K = self.function(X, Y, **self.parameters)

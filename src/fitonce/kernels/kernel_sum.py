@@ -251,6 +251,7 @@ def _checked_gamma(name: str, kernel: Any, given: Any) -> Any:
 
 
 def _check_names(option: str, given: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse an option for a kernel that is not there."""
     unknown = [name for name in given if name not in names]
     if unknown:
         raise ValueError(
@@ -264,6 +265,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _equal(a: Any, b: Any) -> bool:
+    """Whether two parameters are equal, arrays and lists entry by entry."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

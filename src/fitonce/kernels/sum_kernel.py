@@ -46,6 +46,7 @@ def column_numbers(name: str, given: Any, n_features: int, feature_names: Any) -
 
 
 def _named_columns(name: str, wanted: list[str], feature_names: Any) -> np.ndarray:
+    """Indices of columns given by their names."""
     known = [] if feature_names is None else list(feature_names)
     position = dict(zip(known, range(len(known)), strict=True))
     missing = [column for column in wanted if column not in position]
@@ -108,6 +109,7 @@ class Member:
         return variance if variance > 0 else 1.0
 
     def with_gamma(self, gamma: float | None) -> Kernel:
+        """The kernel of these columns, with all its parameters."""
         if callable(self.kernel):
             return Kernel(self.kernel)
         if not isinstance(self.kernel, str):

@@ -76,6 +76,7 @@ def _uniform(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) 
 
 
 def _kmeans(pool: Pool, m: int, random: np.random.RandomState) -> Landmarks:
+    """The centers of clusters: points that are no rows."""
     from sklearn.cluster import MiniBatchKMeans
 
     n_distinct = len(np.unique(pool.X, axis=0)) if not sp.issparse(pool.X) else pool.X.shape[0]

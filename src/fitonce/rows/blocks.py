@@ -82,6 +82,7 @@ class SameRows:
             yield X
 
     def compare(self, place: int, total: int, where: str) -> None:
+        """Refuse a checksum other than that of an earlier pass at the same place."""
         if self.sums.setdefault(place, total) != total:
             raise ValueError(
                 f"{self.name} returned different rows than before, {where}: every pass must return "

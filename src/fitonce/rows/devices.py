@@ -35,6 +35,7 @@ def brought(value: Any) -> Any:
 
 
 def _converted(value: Any, convert: Callable[[Any], Any]) -> Any:
+    """A value with `convert` applied to every array in it."""
     if is_array_api_obj(value):
         return convert(value)
     if isinstance(value, partial):

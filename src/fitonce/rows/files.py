@@ -183,6 +183,7 @@ def _read_once(
 def _file_rows(
     path: Path, target: str | None, weight: str | None, columns: list[str] | None, batch_rows: int
 ) -> BlockRows:
+    """The rows of a file, with its target and weight read into memory."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}.")
     table = TableFile(path, batch_rows)

@@ -21,6 +21,7 @@ KINDS = {
 
 
 def _pyarrow() -> Any:
+    """The package, imported only where files are read."""
     try:
         import pyarrow.csv
         import pyarrow.parquet
@@ -50,6 +51,7 @@ class TableFile:
         return stat.st_size, stat.st_mtime_ns
 
     def names(self) -> list[str]:
+        """The names of the columns."""
         with self._readable():
             if self.kind == "parquet":
                 return list(self.arrow.parquet.ParquetFile(self.path).schema_arrow.names)
@@ -71,6 +73,7 @@ class TableFile:
                 yield batch
 
     def _check_as_opened(self, columns: list[str] | None) -> None:
+        """Refuse a file that is not as it was when it was opened."""
         if self._stamp() == self.opened:
             return
         gone = sorted(set(columns or ()) - set(self.names()))
@@ -85,6 +88,7 @@ class TableFile:
         )
 
     def _batches(self, columns: list[str] | None, numbers: Sequence[str]) -> Iterator[Any]:
+        """Record batches as the reader of this kind of file gives them."""
         if self.kind == "parquet":
             yield from self.arrow.parquet.ParquetFile(self.path).iter_batches(
                 self.batch_rows, columns=columns
