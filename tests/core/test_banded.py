@@ -11,90 +11,22 @@ from matrices import every_namespace, same
 import fitonce.core.banded
 from fitonce.core.arrays import NotPositiveDefiniteError
 from fitonce.core.band import Band, BandFactor
-from fitonce.core.holdout import Smoother
 from fitonce.core.smoothers import FunctionNorm
 from fitonce.core.spectrum import orthonormal, spectrum_of_kernel
 from problems import (
-    KERNELS,
-    SETTINGS,
     Case,
     banded,
     leverage,
     make_case,
     no_columns,
     rbf,
-    refit_without,
 )
 
 FACTORS = (1e-4, 1e-2, 1.0, 1e4)
 
-every_kernel_and_setting = pytest.mark.parametrize(
-    ("kind", "setting"), [(kind, setting) for kind in KERNELS for setting in SETTINGS]
-)
-
 
 def norm_of(case: Case, width: int, asarray=np.array) -> FunctionNorm:
     return banded(asarray(case.scaled_K), asarray(case.Q0), width)
-
-
-@pytest.mark.pairwise
-@pytest.mark.parametrize("width", [4, 7, 64])
-@every_kernel_and_setting
-def test_every_answer_is_that_of_the_eigenvalue_form(kind, setting, width):
-    case = make_case("function", kind, setting, n=25)
-    ours: Smoother = norm_of(case, width)
-    theirs = case.smoother
-    mus, Y = case.mus(FACTORS), case.scaled_Y
-    targets, expected_targets = ours.project(Y), case.targets
-    for name in ("largest", "conditioning", "trace", "lower_bound"):
-        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-10, abs=1e-14)
-    same(
-        ours.leave_one_out(targets, mus).residual,
-        theirs.leave_one_out(expected_targets, mus).residual,
-    )
-    same(
-        ours.residual_scatter(targets, mus),
-        theirs.residual_scatter(expected_targets, mus),
-    )
-    np.testing.assert_array_equal(ours.Q0, theirs.Q0)
-    np.testing.assert_allclose(ours.KQ0, theirs.KQ0, atol=1e-13)
-    assert [ours.can_leave_out(k) for k in (1, 12, 13)] == [True, True, False]
-    assert ours.admits(mus)
-    for mu in mus:
-        fitted, expected = ours.fit(targets, mu), theirs.fit(expected_targets, mu)
-        same(fitted.values, expected.values)
-        same(leverage(ours, targets, mu), leverage(theirs, expected_targets, mu))
-        dual, dual_expected = ours.dual_coef(fitted, mu), theirs.dual_coef(expected, mu)
-        same(dual, dual_expected)
-        if case.Q0.shape[1]:
-            same(ours.bias_coef(Y, dual), theirs.bias_coef(Y, dual_expected))
-
-
-@every_namespace
-@pytest.mark.parametrize(
-    ("kind", "setting"),
-    [("rbf", "weights"), ("duplicated", "weights and confounds"), ("indefinite", "no bias")],
-)
-def test_every_namespace(kind, setting, xp):
-    case = make_case("function", kind, setting, n=25)
-    ours, theirs = norm_of(case, 6, xp.asarray), case.smoother
-    mus, Y = case.mus(FACTORS), xp.asarray(case.scaled_Y)
-    targets, expected_targets = ours.project(Y), case.targets
-    leave_one_out = ours.leave_one_out(targets, mus).residual
-    assert type(leave_one_out) is type(Y)
-    same(leave_one_out, theirs.leave_one_out(expected_targets, mus).residual)
-    same(ours.residual_scatter(targets, mus), theirs.residual_scatter(expected_targets, mus))
-    mu, rows = float(mus[1]), np.array([4, 9, 2])
-    fitted, expected = ours.fit(targets, mu), theirs.fit(expected_targets, mu)
-    same(leverage(ours, targets, mu), leverage(theirs, expected_targets, mu))
-    removal = ours.leave_out(rows, mu)
-    same(removal.held_out(fitted).residual, theirs.leave_out(rows, mu).held_out(expected).residual)
-    same(
-        ours.dual_coef(refit_without(ours, targets, rows, mu), mu),
-        theirs.dual_coef(refit_without(theirs, expected_targets, rows, mu), mu),
-    )
-    assert ours.lower_bound == pytest.approx(theirs.lower_bound, rel=1e-10)
-    assert ours.trace == pytest.approx(theirs.trace, rel=1e-10)
 
 
 def test_many_targets_are_worked_on_in_blocks():

@@ -149,27 +149,8 @@ def test_the_model_solves_its_normal_equations(estimator, kernel, penalty, inter
             )
 
 
-@pytest.mark.pairwise
-@pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))
-@pytest.mark.parametrize("weighted", [False, True])
-def test_leave_one_out_equals_the_normal_equations_without_the_row(
-    estimator, kernel, penalty, intercept, weighted
-):
-    X, y = repeated_rows(estimator, n_classes=3)
-    weights = row_weights(N, zeros=4) if weighted else None
-    held_out = held_out_of(
-        make(estimator, penalty, kernel, intercept, 0.3, points()).fit(X, y, sample_weight=weights)
-    )
-    expected = []
-    for row in range(N):
-        rest = np.delete(np.arange(N), row)
-        w = None if weights is None else weights[rest]
-        settings = points(), 0.3, w, penalty, intercept
-        expected.append(naive_output(estimator, kernel, X[rest], y[rest], *settings, X[[row]])[0])
-    assert_close(held_out, expected)
-
-
 SPLITTERS = {
+    "leave-one-out": LeaveOneOut(),
     "k-fold": KFold(4, shuffle=True, random_state=0),
     "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
     "shuffled": ShuffleSplit(4, test_size=0.4, random_state=0),
@@ -180,19 +161,23 @@ GROUPS = np.arange(N) % 7
 
 
 @pytest.mark.pairwise
-@every_estimator
-@every_penalty
+@pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))
 @pytest.mark.parametrize("cv", SPLITTERS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_held_out_values_of_splits_equal_refits(estimator, penalty, cv, weighted):
-    X, y = repeated_rows(estimator, n_classes=2)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_held_out_values_equal_refits(
+    estimator, kernel, penalty, intercept, cv, weighted, n_classes
+):
+    """Leave-one-out also where no splitter is given."""
+    X, y = repeated_rows(estimator, n_classes=n_classes)
     weights = row_weights(N, zeros=4) if weighted else None
-    splitter = SPLITTERS[cv]
-    model = make(estimator, penalty, landmarks=points(), cv=splitter).fit(
-        X, y, sample_weight=weights, groups=GROUPS
-    )
-    plain, splits = make(estimator, penalty, landmarks=points()), splitter.split(X, y, GROUPS)
-    assert_close(held_out_of(model), refitted_held_out(plain, X, y, splits, weights))
+    splitter, plain = SPLITTERS[cv], make(estimator, penalty, kernel, intercept, 0.3, points())
+    expected = refitted_held_out(plain, X, y, splitter.split(X, y, GROUPS), weights)
+    for given in (splitter, None) if cv == "leave-one-out" else (splitter,):
+        model = clone(plain).set_params(cv=given)
+        groups = None if given is None else GROUPS
+        model.fit(X, y, sample_weight=weights, groups=groups)
+        assert_close(held_out_of(model), expected)
 
 
 @every_estimator
@@ -358,43 +343,23 @@ def test_dropped_landmarks_leave_one_out(estimator, penalty, weighted, kernel):
 
 @every_estimator
 @every_penalty
-def test_dropped_landmarks_in_folds_and_tuning(estimator, penalty):
-    X, y = repeated_rows(estimator)
-    cv = KFold(4, shuffle=True, random_state=1)
-    model = make(estimator, penalty, landmarks=12, shared_landmarks="drop", random_state=3, cv=cv)
-    model.set_params(alpha=[0.05, 0.3, 2.0]).fit(X, y)
-    expected = 0.0 * held_out_of(model)
-    for train, test in cv.split(X):
-        expected[test] = output(refit_without_own_landmarks(model, X, y, train), X[test])
-    assert_close(held_out_of(model), expected, 1e-7)
-    assert model.verify().passed
-
-
-@every_penalty
 @pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=1)])
-def test_tuning_drops_landmarks_with_their_rows(penalty, cv):
-    X, y = repeated_rows(KernelRidge)
-    alphas = np.array([0.05, 0.3, 2.0])
-    options = {
-        "landmarks": 12,
-        "shared_landmarks": "drop",
-        "random_state": 3,
-        "cv": cv,
-        "criterion": "squared_error",
-    }
-    model = make(KernelRidge, penalty, **options).set_params(alpha=alphas).fit(X, y)
-    losses = []
-    for alpha in alphas:
-        model.alpha_ = alpha
-        splits = (cv or LeaveOneOut()).split(X)
-        errors = [
-            np.sum(
-                (refit_without_own_landmarks(model, X, y, train).predict(X[test]) - y[test]) ** 2
-            )
-            for train, test in splits
-        ]
-        losses.append(np.sum(errors) / y.size)
-    assert_close(-model.cv_results_["mean_test_score"], losses)
+def test_tuning_drops_landmarks_with_their_rows(estimator, penalty, cv):
+    """Held-out values are those of refits, and so are the losses of numbers at every alpha."""
+    X, y = repeated_rows(estimator)
+    model = make(estimator, penalty, landmarks=12, shared_landmarks="drop", random_state=3, cv=cv)
+    model.set_params(alpha=[0.05, 0.3, 2.0], criterion="squared_error").fit(X, y)
+    assert model.verify().passed
+    held_out, chosen, losses = held_out_of(model), model.alpha_, []
+    for alpha in model.alpha if estimator is KernelRidge else [chosen]:
+        expected, model.alpha_ = 0.0 * held_out, alpha
+        for train, test in (cv or LeaveOneOut()).split(X):
+            expected[test] = output(refit_without_own_landmarks(model, X, y, train), X[test])
+        losses.append(np.mean((expected - y) ** 2) if estimator is KernelRidge else 0.0)
+        if alpha == chosen:
+            assert_close(held_out, expected, 1e-7)
+    if estimator is KernelRidge:
+        assert_close(-model.cv_results_["mean_test_score"], losses)
 
 
 # ---- cross-validation functions ------------------------------------------------------------------
