@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ import numpy as np
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.refused import RefusedError
 from ..core.splits import Split
-from ..crossval.decomposed import Decomposed
 from ..crossval.depends import RefitWarning, depends, fit_weights
 from ..crossval.lookup import FoldContext, subset
 from ..crossval.metrics import Outputs
@@ -63,22 +63,22 @@ class TrainedHere:
         return None if folds is None else StackedScores(folds, self.scoring, self._tested)
 
     def __call__(self, X: Any) -> np.ndarray:
-        shared, plain = self._shared(X), self.scoring.measures[0].plain
-        closed = {
-            fold: self._in_closed_form(shared.decomposed, deleted)
-            for fold, (train, _) in enumerate(self.splits)
-            if plain and shared.decomposed and (deleted := shared.deleted(train)) is not None
-        }
-        scores = np.empty((len(self.slices), len(self.splits)))
-        try:
-            for fold, output in closed.items():
-                scores[:, fold] = self._read(output, fold)
-        except NeedsFitError:  # in the first fold and block, or never
-            closed = {}
-        fitter = Fitter(self.estimator, X, self.y, self.params, None, False)
-        for fold in set(range(len(self.splits))) - set(closed):
-            scores[:, fold] = self._by_fit(fitter, fold)
-        return scores
+        shared, fitter = (
+            self._shared(X),
+            Fitter(self.estimator, X, self.y, self.params, None, False),
+        )
+        folds = range(len(self.splits))
+        return np.stack([self._of_fold(fold, shared, fitter) for fold in folds], axis=1)
+
+    def _of_fold(self, fold: int, shared: FoldContext, fitter: Fitter) -> np.ndarray:
+        """Scores (positions,) of the model of one training set: of the decomposition of all rows
+        without those that do not train, if possible.
+        """
+        decomposed, deleted = shared.decomposed, shared.deleted(self.splits[fold][0])
+        if decomposed is not None and deleted is not None and self.scoring.measures[0].plain:
+            with suppress(NeedsFitError):
+                return self._read(partial(decomposed.predict, decomposed.without(deleted)), fold)
+        return self._by_fit(fitter, fold)
 
     def _shared(self, X: Any) -> FoldContext:
         """The decomposition of all rows, if the models of all folds follow from it."""
@@ -97,16 +97,6 @@ class TrainedHere:
                 shared.decompose(fit_weights(self.estimator, self.params))
         return shared
 
-    @property
-    def _method(self) -> str:
-        return "predict" if self.scoring.classes is None else "decision_function"
-
-    def _in_closed_form(self, decomposed: Decomposed, deleted: np.ndarray) -> Output:
-        """The output of the model without the deleted rows, in closed form."""
-        without = decomposed.without(deleted)
-
-        return lambda rows: decomposed.predict(without, rows)
-
     def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
         """Scores (positions,) of the model of one training set, fitted literally."""
         train, test = self.splits[fold]
@@ -116,7 +106,7 @@ class TrainedHere:
         if measure.metric is None or not is_model(final_step(model)) or not same_classes:
             places = (subset(self.slices.at(number), test) for number in range(len(self.slices)))
             return np.array([measure.scorer(model, X, y) for X in places])
-        return self._read(getattr(model, self._method), fold)
+        return self._read(model.predict if classes is None else model.decision_function, fold)
 
     def _read(self, output: Output, fold: int) -> np.ndarray:
         """Scores (positions,) of a model by its output."""

@@ -206,8 +206,10 @@ class LinearFolds:
             spread = xp.linalg.diagonal(A)
             penalty = self.mu * self._squared_deviation(spread, moments.weight)
             w = xp.linalg.solve(A + penalty[:, None, :] * eye_like(int(A.shape[-1]), A), C)
-            evidence = self._evidence(fold, YY - xp.matrix_transpose(C) @ w)
-            covered = covered & self._differ(spread, scatter) & self._explained(evidence)
+            E = YY - xp.matrix_transpose(C) @ w
+            evidence = Evidence(E, xp.zeros_like(E[:, 0, :1]) + asarray_like(self.sizes[fold], E))
+            clear = INACCURATE * self.readout.explained(evidence) >= 1e3 * EPSILON
+            covered = covered & self._differ(spread, scatter) & clear
             coef = w / unit[:, :, None]
             mean = moments.sum_Z / moments.weight * unit + centre[:, 0, :]
             mean_Y = moments.sum_Y / moments.weight
@@ -262,19 +264,6 @@ class LinearFolds:
         differ = (spread > SAME * scatter) | (scatter == 0.0)
         return xp.all(differ, axis=-1) & xp.any(scatter > 0.0, axis=-1)
 
-    def _evidence(self, fold: int, E: Array) -> Evidence | None:
-        """The residual scatter (B, t, t) of a fold and its class sizes, if the rule needs them."""
-        if not self.readout.needs_scatter:
-            return None
-        sizes = namespace(E).zeros_like(E[:, 0, :1]) + asarray_like(self.sizes[fold], E)
-        return Evidence(E, sizes)
-
-    def _explained(self, evidence: Evidence | None) -> Array | bool:
-        """Whether the fits of each position explain enough for accurate decisions."""
-        if evidence is None:
-            return True
-        return INACCURATE * self.readout.explained(evidence) >= 1e3 * EPSILON
-
     def _training(
         self,
         fold: int,
@@ -293,9 +282,7 @@ class LinearFolds:
         own = Moments.of(part, take(Y, rows), None if scale is None else take(scale, rows))
         return own if rows is train else total.without(own)
 
-    def _model(
-        self, coef: Array, mean: Array, mean_Y: Array, evidence: Evidence | None
-    ) -> LinearModel:
+    def _model(self, coef: Array, mean: Array, mean_Y: Array, evidence: Evidence) -> LinearModel:
         """Outputs of coefficients (B, p, t), with the means (B, p) and (t,) of training rows and
         targets.
         """
