@@ -3,8 +3,9 @@ permutation test, and the settings that were chosen.
 
 `assess` runs nested cross-validation and a permutation test with the library's own functions and
 returns an `Assessment`. `compare` estimates how much several models differ on the same splits.
-`kernel_shares` says how much each of several kernels explains, `column_importance` what
-prediction loses without each column. `render` has all of it in words.
+`validate` scores a fitted model on new rows. `kernel_shares` says how much each of several kernels
+explains, `column_importance` what prediction loses without each column. `render` has all of it in
+words.
 """
 
 from .assess import assess, significance
@@ -13,6 +14,7 @@ from .compare import Difference, ModelComparison, compare
 from .folds import choice_of
 from .result import Assessment, CalibrationCurve, Estimate
 from .shares import KernelShares, kernel_shares
+from .validation import Validation, validate
 
 __all__ = [
     "Assessment",
@@ -22,10 +24,12 @@ __all__ = [
     "Estimate",
     "KernelShares",
     "ModelComparison",
+    "Validation",
     "assess",
     "choice_of",
     "column_importance",
     "compare",
     "kernel_shares",
     "significance",
+    "validate",
 ]

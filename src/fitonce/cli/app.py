@@ -95,14 +95,10 @@ def fit(
     repeats: o.Repeats = 1,
     permutations: o.Permutations = "auto",
     random_state: o.Seed = 0,
-    out: Annotated[
-        str | None, o.written("Folder for the results, or the name of the model file.")
-    ] = None,
+    out: o.Out = None,
     page: o.Page = True,
     data: o.Data = True,
-    force: Annotated[
-        bool, o.setting(o.OUTPUT, "Replace an earlier model of the same name.", "--force")
-    ] = False,
+    force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -125,13 +121,9 @@ def fit(
 def demo(
     ctx: typer.Context,
     random_state: o.Seed = 0,
-    out: Annotated[
-        str | None, o.written("Folder for the results, or the name of the model file.")
-    ] = None,
+    out: o.Out = None,
     page: o.Page = True,
-    force: Annotated[
-        bool, o.setting(o.OUTPUT, "Replace an earlier model of the same name.", "--force")
-    ] = False,
+    force: o.Force = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -214,9 +206,7 @@ def compare(
     cv: o.Folds = None,
     repeats: o.Repeats = 5,
     random_state: o.Seed = 0,
-    out: Annotated[
-        str | None, o.written("File for a plot of the differences: .png, .svg or .pdf.")
-    ] = None,
+    out: o.Picture = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -299,22 +289,44 @@ def permute(
 
 
 @command(
+    "fitonce validate iris-fitonce.skops other-site.csv",
+    "fitonce validate eeg-fitonce.skops second-study.csv --group subject",
+)
+def validate(
+    ctx: typer.Context,
+    model: o.ModelFile,
+    table: o.TableFile,
+    group: o.Group = None,
+    weight: o.Weight = None,
+    missing: o.Missing = None,
+    separator: o.Separator = None,
+    header: o.Header = None,
+    sheet: o.Sheet = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Score a saved model on a second table that has the target (external validation).
+
+    The table must have the columns of the first. Rows that the model was fitted on are named.
+    """
+    from .saved import validate_model
+
+    validate_model(ctx.params)
+
+
+@command(
     "fitonce predict iris-fitonce.skops new.csv > labels.csv",
     "fitonce predict iris-fitonce.skops new.parquet --keep id --out labels.parquet",
     "cat new.csv | fitonce predict iris-fitonce.skops -",
+    "fitonce predict houses-fitonce.skops new.csv --interval 0.9",
 )
 def predict(
     ctx: typer.Context,
     model: o.ModelFile,
     rows: o.Rows,
-    out: Annotated[str | None, o.written(o.TABLE_OUT)] = None,
-    keep: Annotated[
-        list[str] | None,
-        o.column(
-            "Column of ROWS to copy next to the predictions, instead of the identifier; repeat for "
-            "more."
-        ),
-    ] = None,
+    out: o.TableOut = None,
+    keep: o.Copied = None,
+    interval: o.Interval = None,
     missing: o.Missing = None,
     separator: o.Separator = None,
     header: o.Header = None,
@@ -338,9 +350,7 @@ def predict(
 def export(
     ctx: typer.Context,
     model: o.ModelFile,
-    out: Annotated[
-        str | None, o.written("The ONNX file; by default MODEL with the ending .onnx.")
-    ] = None,
+    out: o.Graph = None,
     rows: Annotated[
         str | None, o.setting(o.CHECK, "Table on which to measure the difference from the model.")
     ] = None,
@@ -380,9 +390,7 @@ def report(
     permutations: o.Permutations = "auto",
     random_state: o.Seed = 0,
     data: o.Data = True,
-    out: Annotated[
-        str | None, o.written("The HTML file; by default MODEL with the ending .html.")
-    ] = None,
+    out: o.PageOut = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

@@ -146,7 +146,21 @@ Permutations = Annotated[
 Seed = Annotated[
     int, setting(CHECK, "Seed for folds, permutations and landmarks.", "--seed", min=0)
 ]
-TABLE_OUT = "File: .csv, .tsv, .parquet or .arrow; standard output if not given."
+Copied = Annotated[
+    Columns,
+    column(
+        "Column of ROWS to copy next to the predictions, instead of the identifier; repeat for "
+        "more."
+    ),
+]
+Interval = Annotated[
+    float | None,
+    setting(
+        OUTPUT,
+        "Also give intervals (for classes: sets) that contain the truth for this share of new "
+        "rows, such as 0.9.",
+    ),
+]
 Page = Annotated[
     bool, setting(OUTPUT, "Whether to write the HTML report as well.", "--page/--no-page")
 ]
@@ -162,3 +176,13 @@ Quiet = Annotated[
 
 def written(text: str) -> Any:
     return setting(OUTPUT, text, "--out", "-o")
+
+
+Out = Annotated[Text, written("Folder for the results, or the name of the model file.")]
+TableOut = Annotated[
+    Text, written("File: .csv, .tsv, .parquet or .arrow; standard output if not given.")
+]
+Picture = Annotated[Text, written("File for a plot of the differences: .png, .svg or .pdf.")]
+Graph = Annotated[Text, written("The ONNX file; by default MODEL with the ending .onnx.")]
+PageOut = Annotated[Text, written("The HTML file; by default MODEL with the ending .html.")]
+Force = Annotated[bool, setting(OUTPUT, "Replace an earlier model of the same name.", "--force")]

@@ -158,7 +158,7 @@ def fit_table(command: str, given: Given) -> None:
     if is_committee(estimator[-1]):
         known["members"] = estimator[-1].describe()
     make_folder(model_file)
-    files = {"model": str(save(estimator, model_file, metadata=known))}
+    files = {"model": str(save(estimator, model_file, metadata=known | kept_rows(shown, parts)))}
     if given["page"]:
         try:
             with screen.working("writing the report"):
@@ -170,6 +170,14 @@ def fit_table(command: str, given: Given) -> None:
     screen.finish({"command": command, **known, "warnings": warnings, "files": files})
     if command == "demo":
         screen.aside("To analyze your own table: fitonce fit table.csv --target COLUMN")
+
+
+def kept_rows(estimator: Any, parts: Design) -> Given:
+    """What a model file keeps of the rows beside their features, for prediction intervals."""
+    small = len(parts.y) <= LANDMARKS_ABOVE and parts.confounds is None
+    if not small or is_committee(estimator[-1]) or estimator[-1].landmarks is not None:
+        return {}
+    return {"rows": {"y": parts.y, "sample_weight": parts.weights, "groups": parts.groups}}
 
 
 def demo_table() -> Table:

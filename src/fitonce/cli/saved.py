@@ -8,10 +8,14 @@ import numpy as np
 import polars as pl
 from rich.text import Text
 
+from ..assessment import choice_of, render, validate
+from ..assessment.assess import warned
+from ..assessment.folds import fixed
 from ..core.numerical_warnings import caught_warnings
 from ..crossval.confounds import call
 from ..io.onnx import measured_error, to_onnx
 from ..io.saving import load, read_metadata
+from . import show
 from .columns import Design, check_columns, design, features_of
 from .errors import UserError
 from .model import about_new_rows, assessed_rows, fit
@@ -20,6 +24,7 @@ from .run import Given, assessed, screen_of, taken, threads_for, with_permutatio
 from .table import read_table
 from .targets import confounds_of
 from .values import NUMBER, Feature, as_text
+from .words import counted
 
 
 def predict_rows(given: Given) -> None:
@@ -46,6 +51,8 @@ def predict_rows(given: Given) -> None:
         bars(0, 0, "predicting")
         adjusting = [Feature(**feature) for feature in known.get("confounds", ())]
         predictions = _predictions(estimator, X, confounds_of(table, adjusting))
+        if given["interval"] is not None:
+            predictions += _intervals(estimator, known, X, given["interval"])
     for note in [*notes, *about_new_rows(estimator, X)]:
         screen.aside(note)
     target = known.get("target")
@@ -80,6 +87,27 @@ def _predictions(estimator: Any, X: pl.DataFrame, C: pl.DataFrame | None) -> lis
             for label, values in zip(estimator.classes_.tolist(), probabilities, strict=True)
         ]
     return predictions
+
+
+def _intervals(estimator: Any, known: Given, X: pl.DataFrame, confidence: float) -> list[pl.Series]:
+    """Bounds of the prediction, or the set of classes, by the models without each training row."""
+    model, rows = estimator[-1], known.get("rows")
+    if rows is None:
+        raise UserError(
+            "--interval compares new rows with the training rows, which this model file does not "
+            "have: committees, models with landmarks (above 2,000 rows) or with confounds, and "
+            "models saved from Python come without them."
+        )
+    given = {name: np.array(v) for name, v in rows.items() if v is not None and name != "y"}
+    whole = fixed(model, choice_of(model)).fit(model.X_fit_, np.array(rows["y"]), **given)
+    Z = estimator[:-1].transform(X)
+    share = f"{100 * confidence:g}"
+    if not hasattr(model, "classes_"):
+        low, high = whole.predict_interval(Z, confidence).T
+        return [pl.Series(f"lower_{share}", low), pl.Series(f"upper_{share}", high)]
+    sets = whole.predict_set(Z, confidence, per_class=True)
+    names = np.array([str(label) for label in model.classes_.tolist()], dtype=object)
+    return [pl.Series(f"set_{share}", [" | ".join(names[inside]) for inside in sets])]
 
 
 def _agreement(estimator: Any, truth: pl.Series, predicted: pl.Series) -> str:
@@ -131,8 +159,42 @@ def report_page(given: Given) -> None:
     screen.finish({"command": "report", "page": str(path), "files": {"page": str(path)}})
 
 
-def own_rows(estimator: Any, given: Given) -> Design:
-    """The table that a model file was fitted on, with its columns used as they were then."""
+def validate_model(given: Given) -> None:
+    """Score a model file on a second table."""
+    screen, model = screen_of(given), given["model"]
+    with screen.working(f"reading {model}") as bars:
+        estimator = load(model)
+        bars(0, 0, f"reading {given['table']}")
+        parts = own_rows(estimator, given, second=True)
+    screen.show(show.announcement("validate", parts, parts.notes))
+    with screen.working("predicting"), threads_for(parts), caught_warnings() as caught:
+        found = validate(estimator, parts.X, parts.y, **parts.row_options)
+    warnings = [message for message, _ in warned(caught)] + _about_seen(estimator, parts)
+    for block in (render.validation(found), render.confusion(found.confusion, found.classes)):
+        screen.show("", None if block is None else show.told(block))
+    screen.show("", show.warned([*warnings, *about_new_rows(estimator, parts.X)]))
+    answer = {"validation": found.to_dict(), "warnings": warnings}
+    screen.finish({"command": "validate", **parts.identity, **answer}, str(found.score))
+
+
+def _about_seen(estimator: Any, parts: Design) -> list[str]:
+    """A warning about rows of a table that the model was fitted on, or that equal one of those."""
+    known = getattr(estimator[-1], "X_fit_", None)
+    if known is None:
+        return []
+    training = {row.tobytes() for row in np.ascontiguousarray(known, dtype=np.float64)}
+    rows = np.ascontiguousarray(estimator[:-1].transform(parts.X), dtype=np.float64)
+    seen = sum(row.tobytes() in training for row in rows)
+    return [
+        f"{counted(seen)} of {len(rows):,} equal a row that the model was fitted on: on these, its "
+        "scores are too good. Leave them out"
+    ] * bool(seen)
+
+
+def own_rows(estimator: Any, given: Given, second: bool = False) -> Design:
+    """The table that a model file was fitted on, or a second one, with its columns used as they
+    were then.
+    """
     features, known = columns_of(given["model"], estimator)
     if "target" not in known:
         raise UserError(
@@ -140,13 +202,18 @@ def own_rows(estimator: Any, given: Given) -> Design:
             "`fitonce fit`."
         )
     adjusting = [Feature(**feature) for feature in known.get("confounds", ())]
+    table = read_table(given["table"], expected=[known["target"]], **taken(read_table, given))
+    roles = {name: known.get(name) for name in ("group", "time", "weight")}
+    if second:  # which may do without them; its rows are in no order
+        found = {n: v for n, v in roles.items() if v in table.frame.columns and n != "time"}
+        roles = dict.fromkeys(roles) | found
     return design(
-        read_table(given["table"], expected=[known["target"]], **taken(read_table, given)),
+        table,
         known["target"],
         task=known["task"],
-        group=given["group"] or known.get("group"),
-        time=known.get("time"),
-        weight=given["weight"] or known.get("weight"),
+        group=given["group"] or roles["group"],
+        time=roles["time"],
+        weight=given["weight"] or roles["weight"],
         confound=[feature.name for feature in adjusting],
         categorical=[feature.name for feature in adjusting if feature.is_category],
         features=features,
