@@ -72,16 +72,13 @@ def square_block(A: Array, rows: Any) -> Array:
 
 def replace_rows(A: Array, rows: Any, values: Array) -> Array:
     """A copy of ``A`` with some of its rows replaced."""
-    xp = namespace(A)
-    if is_numpy(A) or is_torch_array(A) or len(rows) == 0:
-        copy = xp.asarray(A, copy=True)
-        if len(rows):
-            copy[index_like(rows, A)] = values
+    copy = namespace(A).asarray(A, copy=True)
+    if is_numpy(A) or is_torch_array(A) or is_cupy_array(A):
+        copy[index_like(rows, A)] = values
         return copy
-    position = np.full(A.shape[0], -1)
-    position[np.asarray(rows)] = np.arange(len(rows))
-    chosen = xp.take(values, index_like(np.maximum(position, 0), A), axis=0)
-    return xp.where(xp.asarray(position >= 0, device=device(A))[:, None], chosen, A)
+    for number, row in enumerate(rows):  # the standard knows no assignment to a list of rows
+        copy[int(row), ...] = values[number, ...]
+    return copy
 
 
 def on_gpu(A: Array) -> bool:
@@ -234,14 +231,8 @@ def packed_qr(P: Array) -> tuple[Array, Array]:
     if is_torch_array(P):
         factored, scales = P.geqrf()
         return factored, scales
-    if is_cupy_array(P):
-        factored, scales = namespace(P).linalg.qr(P, mode="raw")
-        return factored.T, scales
-    (factored, scales), _ = scipy.linalg.qr(
-        to_numpy(P), mode="raw", check_finite=False
-    )  # narrow: a copy on the host costs little
-    if is_numpy(P):
-        return factored, scales
+    # narrow: a copy on the host costs little
+    (factored, scales), _ = scipy.linalg.qr(to_numpy(P), mode="raw", check_finite=False)
     return asarray_like(factored, P), asarray_like(scales, P)
 
 

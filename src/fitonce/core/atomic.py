@@ -13,6 +13,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 DESCRIPTORS = Path("/proc/self/fd")
+DENIED, FULL = "permission denied in {folder}.", "the disk is full. Nothing was changed."
+REASONS = {
+    errno.EISDIR: "it is a folder: give the name of a file.",
+    errno.ENOTDIR: "{folder} is not a folder.",
+    errno.ENOENT: "there is no folder {folder}: create it first.",
+    errno.EACCES: DENIED,
+    errno.EPERM: DENIED,
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
+}
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> Path:
@@ -72,7 +82,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
             os.stat(target.parent)
             writable = os.access(target.parent, os.W_OK)
         if not writable:
-            raise PermissionError
+            raise PermissionError(errno.EACCES, "permission denied")
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
@@ -90,7 +100,9 @@ def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = _reason(error, Path(os.path.realpath(path)))
+        other = f"{error.strerror or error}. Nothing was changed."
+        folder = Path(os.path.realpath(path)).parent
+        reason = REASONS.get(error.errno or 0, other).format(folder=folder)
         failure = type(error)(f"{path} cannot be written: {reason}")
         failure.errno = error.errno
         raise failure from error
@@ -166,18 +178,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(place)
     finally:
         os.close(place)
-
-
-def _reason(error: OSError, target: Path) -> str:
-    """Why a file cannot be written, as the end of a sentence."""
-    if isinstance(error, IsADirectoryError):
-        return "it is a folder: give the name of a file."
-    if isinstance(error, NotADirectoryError):
-        return f"{target.parent} is not a folder."
-    if isinstance(error, FileNotFoundError):
-        return f"there is no folder {target.parent}: create it first."
-    if isinstance(error, PermissionError):
-        return f"permission denied in {target.parent}."
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disk is full. Nothing was changed."
-    return f"{error.strerror or error}. Nothing was changed."

@@ -98,6 +98,3 @@ def _units(C: Array, deviation: Array, eps: float) -> tuple[Array, float]:
     unit = np.where(varies, 2.0 ** -(np.floor(np.log2(spread)) + 1.0), 0.0)
     digits = float(np.max(size * unit, initial=0.0))
     return asarray_like(unit, C), min(digits, eps**-0.5)
-
-
-__all__ = ["ConfoundBasis"]

@@ -228,17 +228,12 @@ class FeatureNorm(Smoother):
         rows = self.dropping.rows[own]
         N, S = take(self.dropping.N, own) @ self.solved.W, self.scores(rows)
         m, n, t = path.residual.shape
-        alpha = xp.permute_dims(
-            xp.reshape(N @ xp.reshape(coef, (-1, m * t)), (-1, m, t)), (1, 0, 2)
-        )
-
-        def placed(start: Array, values: Array) -> Array:
-            return xp.stack([replace_rows(start, rows, values[j, ...]) for j in range(m)])
-
-        zero = zeros_like_shape((n, 1), coef)
-        dual = placed(zeros_like_shape((n, t), coef), alpha)
-        b = placed(zero, ((S * N) @ inverse).T[:, :, None])[..., 0]
-        d = placed(zero + 1.0, (N**2 @ inverse).T[:, :, None])[..., 0]
+        alpha = N @ xp.reshape(coef, (-1, m * t))
+        dual = replace_rows(zeros_like_shape((n, m * t), coef), rows, alpha)
+        dual = xp.permute_dims(xp.reshape(dual, (n, m, t)), (1, 0, 2))
+        zero = zeros_like_shape((n, m), coef)
+        b = replace_rows(zero, rows, (S * N) @ inverse).T
+        d = replace_rows(zero + 1.0, rows, N**2 @ inverse).T
         return Path(path.mus, path.residual, path.one_minus_h, dual, b, d)
 
     # ---- fit -----------------------------------------------------------------------------------

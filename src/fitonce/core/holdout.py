@@ -341,17 +341,3 @@ class ResidualMap:
         R = Y - (Y @ Q0) @ Q0.T
         R -= ((Y @ V) * f) @ V.T
         return R
-
-
-__all__ = [
-    "Deletion",
-    "Fitted",
-    "HeldOut",
-    "PairSystem",
-    "Path",
-    "Removal",
-    "ResidualMap",
-    "Smoother",
-    "Targets",
-    "delete_each",
-]

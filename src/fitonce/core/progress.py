@@ -58,12 +58,3 @@ class ProgressCounter:
             line = f"\r{self.what} [{'#' * share:.<30}] {self.done}/{self.total}"
             end = "\n" if self.done >= self.total else ""
             print(line, end=end, file=sys.stderr, flush=True)
-
-
-__all__ = [
-    "ProgressCallback",
-    "ProgressCounter",
-    "has_callback",
-    "progress_callback",
-    "report_progress",
-]

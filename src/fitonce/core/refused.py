@@ -7,6 +7,3 @@ class RefusedError(ValueError):
     A closed form for all rows that is refused leaves the refits: each is refused for the same
     reason, or its rows do not have it. Any other exception is a mistake in the code.
     """
-
-
-__all__ = ["RefusedError"]

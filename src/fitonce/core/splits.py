@@ -95,6 +95,3 @@ def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:
     mask = np.ones(n_samples, dtype=bool)
     mask[np.asarray(rows, dtype=np.intp)] = False
     return np.flatnonzero(mask)
-
-
-__all__ = ["Split", "Splits", "check_test_sets", "checked_splits", "complement", "row_numbers"]
