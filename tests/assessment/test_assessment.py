@@ -15,6 +15,7 @@ from problems_assessment import two_classes
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     accuracy_score,
@@ -46,6 +47,7 @@ from fitonce import (
 from fitonce.assessment import Assessment, ranking
 from fitonce.assessment.chance import QUICK, SAME, affordable, most_rows, quick
 from fitonce.assessment.data import AssessedRows, splitters
+from fitonce.assessment.intervals import wilson
 from fitonce.assessment.render import significance
 from fitonce.assessment.result import Estimate
 
@@ -496,3 +498,53 @@ def test_confounds_are_removed_in_every_split_and_named():
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     given = {"cv": folds, "params": {"confounds": names}}
     np.testing.assert_array_equal(honest.predictions, cross_val_predict(model, X, y, **given))
+
+
+def test_a_fitted_model_is_scored_on_rows_of_another_place():
+    """As scikit-learn scores it, with Wilson's interval: no fold and no fit."""
+    X, y = two_classes(120)
+    model = make_pipeline(StandardScaler(), KernelFisherDiscriminant(gamma=0.2)).fit(X[:80], y[:80])
+    new, truth = X[80:] + 0.1, np.where(np.arange(40) < 15, "sick", "healthy")
+    answer = assess(model, new, truth, cv="prefit")
+    said, p = model.predict(new), model.predict_proba(new)
+    np.testing.assert_array_equal(answer.predictions, said)
+    assert answer.accuracy.value == accuracy_score(truth, said)
+    assert answer.metrics["log_loss"] == pytest.approx(log_loss(truth, p))
+    assert answer.metrics["roc_auc"] == pytest.approx(roc_auc_score(truth == "sick", p[:, 1]))
+    size = accuracy_score(truth, said) * (1 - accuracy_score(truth, said))
+    size /= np.var(truth == said, ddof=1) / 40
+    expected = wilson(answer.accuracy.value, size, 0.95, 39)
+    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(expected)
+    assert answer.permutation is None and answer.route.name == "prefit" and not answer.warnings
+    assert "a fitted model, rows that are new to it" in str(answer)
+    with pytest.raises(NotFittedError):
+        assess(KernelFisherDiscriminant(), new, truth, cv="prefit")
+    with pytest.raises(ValueError, match="labels that the model knows"):
+        assess(model, new, np.where(truth == "sick", 1, 0).astype(str), cv="prefit")
+    other = np.where(np.arange(40) < 3, "unclear", truth)
+    with pytest.warns(UserWarning, match=r"does not know the classes \['unclear'\]: .* its 3 rows"):
+        answer = assess(model, new, other, cv="prefit")
+    assert answer.accuracy.value == np.mean(said == other) and answer.confusion.sum() == 40
+
+
+def test_a_result_says_how_to_make_it_again():
+    X, y = two_classes(40)
+    model = LeastSquaresSVC(gamma=0.2, alpha=1.0, calibration=None)
+    records = [
+        assess(model, rows, labels, permutations=0, random_state=3).record
+        for rows, labels in ((X, y), (X.copy(), y.copy()), (X + 1e-9, y), (X, y[::-1]))
+    ]
+    assert records[0] == records[1] and len({record["data"] for record in records}) == 3
+    assert records[0]["random_state"] == 3 and records[0]["route"].startswith("one")
+    assert records[0]["versions"]["fitonce"] == fitonce.__version__
+
+
+def test_a_small_p_beside_an_interval_that_holds_zero_is_explained():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    y = 0.7 * X[:, 0] + rng.normal(size=30)
+    answer = assess(KernelRidge(1.0, gamma=0.1), X, y, permutations=999)
+    assert answer.permutation.pvalue <= 0.05 and answer.r2.low <= 0.0 < answer.r2.value
+    assert f"the interval {answer.r2} can both be true" in str(answer)
+    clear = assess(KernelRidge(1.0, gamma=0.1), X, 3.0 * X[:, 0], permutations=99)
+    assert clear.permutation.pvalue <= 0.05 and "can both be true" not in str(clear)

@@ -43,7 +43,7 @@ def test_fit_tells_what_the_library_finds_and_writes_the_model(folder):
     for words in (
         "balanced accuracy",
         "AUC",
-        "nested cross-validation, 3 folds, 10 times, chosen settings",
+        "nested cross-validation, 3 folds, 5 times",
         "Confusion",
         "Calibration",
         "Chosen on all rows",
@@ -90,7 +90,7 @@ def test_json_is_one_object(folder):
     answer = json.loads(result.stdout)
     assert (
         answer["assessment"]["score"]["method"]
-        == "nested cross-validation, 3 folds, 10 times, chosen settings"
+        == "nested cross-validation, 3 folds, 5 times"
     )
     assert answer["files"] == {"model": "good-fitonce.skops"} and answer["task"] == "classification"
     assert [column["name"] for column in answer["columns"]] == [
@@ -190,7 +190,7 @@ def test_regression(folder):
     assert (
         result.exit_code == 0
         and "R²" in result.stdout
-        and "3 folds, 10 times, chosen settings, on log(1 - R²)" in result.stdout
+        and "3 folds, 5 times, on log(1 - R²)" in result.stdout
     )
     assert "looks continuous" in result.stdout and "kernel ridge regression" in result.stdout
 

@@ -26,8 +26,8 @@ from ..estimators.confounding import confounded_words
 from ..estimators.fitted import final_step, is_model, warn_of_targets
 from ..inference import PermutationTest
 from . import chance, scores
-from .data import AssessedRows, n_columns, splitters
-from .folds import Round, rounds_of, splits_of
+from .data import AssessedRows, n_columns, new_rows, record, splitters
+from .folds import Round, answers_of, rounds_of, splits_of
 from .ranking import auc_of
 from .render import joined
 from .result import Assessment, Estimate
@@ -91,7 +91,9 @@ def assess(
         Number of folds, shuffled with `random_state` and stratified for a classifier. None takes 5
         above 500 rows and 10 below, or the number from 5 to 10 with which training sets have the
         ratio of the classes most nearly; fewer for small classes or few groups. Or a splitter that
-        tests each row at most once.
+        tests each row at most once. With "prefit", the estimator is fitted already and the rows are
+        new to it, such as those of another hospital: they are predicted and scored once, without
+        fits and permutations.
     repeats : int, default=1
         How often to repeat the cross-validation with new folds.
     level : float, default=0.95
@@ -137,15 +139,18 @@ def assess(
     _check(repeats, level, permutations, statistic)
     data = AssessedRows.of(estimator, X, y, groups, sample_weight, confounds)
     told = nullcontext() if progress is None else progress_callback(progress)
-    auc_method = ""
+    auc_method, prefit = "", isinstance(cv, str) and cv == "prefit"
+    if prefit:
+        data, permutations = new_rows(estimator, data), 0
     with told, caught_warnings() as caught:
         warn_of_targets(estimator)
         own, given = cv is None or isinstance(cv, (int, np.integer)), dict(losses or {})
-        method = "predict" if data.classes is None else "decision_function"
-        one = depends(estimator, data.X, data.params, method=method).route.name == "one"
-        most = PARTITIONS if one else tuned_partitions(estimator, len(data.y))
-        cvs = splitters(cv, data, max(repeats, most) if own else repeats, random_state)
-        found = rounds_of(estimator, data, [splits_of(each, data) for each in cvs], repeats)
+        most = n_partitions(estimator, data) if own else 1
+        cvs = [cv] if prefit else splitters(cv, data, max(repeats, most), random_state)
+        if prefit:
+            found = [answers_of(estimator, data, confounds)]
+        else:
+            found = rounds_of(estimator, data, [splits_of(each, data) for each in cvs], repeats)
         rounds = found[:repeats]
         baseline = scores.baseline(data, rounds[0])
         metrics, constant = (scores.pooled_scores(data, r, given) for r in (rounds, [baseline]))
@@ -174,7 +179,7 @@ def assess(
         n_samples=len(data.y),
         n_features=n_columns(X),
         classes=data.classes,
-        class_counts=None if data.classes is None else np.unique(data.y, return_counts=True)[1],
+        class_counts=None if data.classes is None else np.sum(data.y[:, None] == data.classes, 0),
         y=data.y,
         predictions=first.predictions,
         probabilities=first.probabilities,
@@ -199,25 +204,29 @@ def assess(
         grouped=data.groups is not None,
         weighted=data.weights is not None,
         confounds=confounded_words(estimator, confounds, len(data.y)),
-        test_share=scores.mean_test_share(rounds),
+        test_share=scores.share_of([round_.splits for round_ in rounds]),
         route=first.route,
         warnings=tuple(message for message, _ in doubts),
         level=level,
         random_state=random_state,
+        record=record(data, random_state, first.route),
         seconds=time.perf_counter() - start,
         auc_method=auc_method,
         inner=[answers.predictions for answers in first.inner],
     )
 
 
-def tuned_partitions(estimator: Any, n: int) -> int:
-    """Partitions of n rows whose fits take less than `SECONDS`; one of a model whose folds cannot
-    be left out in pairs. Depends on the size alone: the same call gives the same interval on
-    every machine.
+def n_partitions(estimator: Any, data: AssessedRows) -> int:
+    """Partitions from which the standard error comes: as many as take less than `SECONDS` in fits,
+    one of a model whose folds cannot be left out in pairs. Depends on the size alone: the same
+    call gives the same interval on every machine.
     """
+    method = "predict" if data.classes is None else "decision_function"
+    if depends(estimator, data.X, data.params, method=method).route.name == "one":
+        return PARTITIONS
     if not is_model(final_step(estimator)):
         return 1
-    return int(np.clip(SECONDS / (10 * (0.03 + PER_CUBE * n**3)), 1, TUNED))
+    return int(np.clip(SECONDS / (10 * (0.03 + PER_CUBE * len(data.y) ** 3)), 1, TUNED))
 
 
 def significance(
@@ -337,7 +346,8 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
             f"{untested} of {len(data.y)} rows are never tested by this cv and have no held-out "
             "prediction."
         )
-    splits = round_.splits if data.classes is not None else []
+    labels = data.classes is not None
+    splits = [split for split in round_.splits if labels and len(split[0])]
     if splits and all(len(test) == 1 for _, test in splits) and data.groups is None:
         doubts.append(
             "leave-one-out makes the class of the left-out row the smaller one, so that the "
@@ -345,9 +355,9 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
         )
     lost = [row for train, test in splits for row in test[~np.isin(data.y[test], data.y[train])]]
     if lost:
-        labels = joined(np.unique(data.y[lost]).tolist(), 3)
+        names = joined(np.unique(data.y[lost]).tolist(), 3)
         doubts.append(
-            f"rows of a class ({labels}) that is missing from their training rows: {len(lost)} of "
+            f"rows of a class ({names}) that is missing from their training rows: {len(lost)} of "
             f"{len(data.y)}. They count as wrong, with probability 0, which has a large effect on "
             "the log-loss. Leave out such classes, merge them, or use other folds."
         )
@@ -378,5 +388,7 @@ def _check(repeats: Any, level: Any, permutations: Any, statistic: Any) -> None:
 
 
 def _in_words(splitter: Any, n_splits: int, repeats: int) -> str:
+    if splitter == "prefit":
+        return "a fitted model, rows that are new to it"
     named = SPLITTERS.get(type(splitter), f"{{}} splits by {type(splitter).__name__}")
     return named.format(n_splits) + (f", {repeats} times" if repeats > 1 else "")

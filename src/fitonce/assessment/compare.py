@@ -30,7 +30,7 @@ from .data import AssessedRows, on_host, splitters
 from .folds import rounds_of, splits_of
 from .intervals import HeldOutValues, holm, interval_of
 from .result import Assessment, Estimate, plain
-from .scores import values_of
+from .scores import share_of, values_of
 
 REPEATS = 10
 CLEARLY = 0.003  # p-value below which another model is called clearly better
@@ -401,7 +401,6 @@ def _scored(
     splits = [split for part in partitions for split in part]
     given: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
     found = cross_validate(model, data.X, data.y, scoring=scoring, **given)["test_score"]
-    n_train, n_test = np.sum([(len(train), len(test)) for train, test in splits], axis=0)
     each, J = np.arange(len(splits)), len(splits)
     alone = len(partitions) > 1 and len(partitions[0]) == 1
     return HeldOutValues(
@@ -410,7 +409,7 @@ def _scored(
         inner=[],
         units=each,
         weights=np.ones(J),
-        test_share=n_test / n_train,
+        test_share=share_of([splits]),
         n_partitions=1 if alone else len(partitions),
     )
 
@@ -427,7 +426,7 @@ def _assessed(
         inner=[score(answer.y, predicted) for predicted in answer.inner],
         units=units.reshape(-1),
         weights=np.ones(n) if sample_weight is None else on_host(sample_weight),
-        test_share=float(len(np.concatenate(tests)) / sum(len(train) for train, _ in splits)),
+        test_share=share_of([splits]),
     )
 
 

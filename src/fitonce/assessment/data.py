@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import platform
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import joblib
 import numpy as np
+import scipy
+import sklearn
 from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import to_numpy
+from ..core.rows import is_rows
+from ..core.version import __version__
 from ..crossval.confounds import fit_parameters
 from ..crossval.lookup import n_rows, subset
 from ..estimators.fitted import final_step, takes_groups
 from ..estimators.validation import is_foreign_array
+from ..rows.dask import is_dask
 
 KINDS = {  # splitters, by whether there are classes and groups
     (False, False): KFold,
@@ -101,6 +110,45 @@ class AssessedRows:
             weights=None if self.weights is None else self.weights[rows],
             params={name: subset(values, rows) for name, values in self.params.items()},
         )
+
+
+def new_rows(model: Any, data: AssessedRows) -> AssessedRows:
+    """Rows that a fitted model has not seen, with its classes beside theirs."""
+    check_is_fitted(model)
+    if data.classes is None:
+        return data
+    unknown = np.setdiff1d(data.classes, model.classes_).tolist()
+    if len(unknown) == len(data.classes):
+        raise ValueError(
+            f"y must have labels that the model knows, {np.asarray(model.classes_).tolist()}, got "
+            f"{unknown} instead: every prediction would count as wrong."
+        )
+    if unknown:
+        warnings.warn(
+            f"the model does not know the classes {unknown}: it predicts none of their "
+            f"{int(np.sum(np.isin(data.y, unknown)))} rows right.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return replace(data, classes=np.union1d(data.classes, model.classes_))
+
+
+def versions() -> dict[str, str]:
+    """What computes: this package, those that it needs, and Python."""
+    found = {each.__name__: each.__version__ for each in (np, scipy, sklearn)}
+    return {"fitonce": __version__, **found, "Python": platform.python_version()}
+
+
+def record(data: AssessedRows, random_state: int, route: Any) -> dict[str, Any]:
+    """What it takes to make a result again: versions, seed, route and a hash of the rows."""
+    X = None if is_rows(data.X) or is_dask(data.X) else data.X
+    given = X, data.y, data.groups, data.weights, sorted(data.params.items())
+    return {
+        "versions": versions(),
+        "random_state": random_state,
+        "route": str(route),
+        "data": joblib.hash(given),
+    }
 
 
 def on_host(values: Any) -> np.ndarray:

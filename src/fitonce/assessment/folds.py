@@ -24,6 +24,7 @@ from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..core.splits import Splits
 from ..crossval import Route, cross_val_predict, cross_validate
+from ..crossval.confounds import call
 from ..crossval.depends import depends
 from ..crossval.lookup import RowLookupEstimator
 from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
@@ -242,16 +243,23 @@ def _reader(
     return read
 
 
-def _read(model: Any, real: Any, X: Any) -> Fold:
+def answers_of(model: Any, data: AssessedRows, confounds: Any) -> Round:
+    """What a fitted model says of rows that are new to it."""
+    every = [(np.arange(0), np.arange(len(data.y)))]
+    fold = _read(model, model, data.X, confounds)
+    return _gathered(data, every, [fold], Route("prefit", "a fitted model, without its rows"))
+
+
+def _read(model: Any, real: Any, X: Any, confounds: Any = None) -> Fold:
     """The answers of a model for test rows; `real` is fitted."""
     methods = ("predict_proba", "decision_function")
     p, decisions = (
-        on_host(getattr(model, method)(X))
+        on_host(call(model, method, X, confounds))
         if is_classifier(model) and hasattr(model, method)
         else None
         for method in methods
     )
-    answers = Answers(on_host(model.predict(X)).reshape(-1), p, decisions)
+    answers = Answers(on_host(call(model, "predict", X, confounds)).reshape(-1), p, decisions)
     return Fold(answers, getattr(model, "classes_", np.empty(0)), choice_of(real), _scale(real))
 
 

@@ -36,7 +36,7 @@ def auc_of(estimator: Any, data: AssessedRows, rounds: Sequence[Round]) -> tuple
     against the rest, with equal weights for the classes. NaN if a class is never tested.
     """
     assert data.classes is not None
-    if len(data.y) <= FEW:
+    if len(data.y) <= FEW and len(rounds[0].splits) > 1:
         if _in_closed_form(data, rounds[0]):
             with suppress(ValueError):  # a class with fewer than three rows
                 found = leave_pair_out(estimator, data.X, data.y, sample_weight=data.weights)

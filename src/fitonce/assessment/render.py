@@ -126,7 +126,8 @@ def scores(answer: Any) -> Block:
         for name, score in answer.intervals.items()
         if name != answer.score_name
     ]
-    title = f"Held-out scores of {answer.n_samples:,} rows: nested cross-validation, {answer.cv}"
+    nested = "" if answer.route.name == "prefit" else "nested cross-validation, "
+    title = f"Held-out scores of {answer.n_samples:,} rows: {nested}{answer.cv}"
     return Block(title, ("score", "model", baseline_name(answer)), rows, score_notes(answer))
 
 
@@ -168,7 +169,20 @@ def significance(test: Any, statistic: str, reported: Any = None) -> Block:
             f"the reported {number(reported.value)}: evidence for the reported score may be "
             "stronger."
         )
+    notes += [] if reported is None else filter(None, [about_small(test, reported)])
     return Block(f"Better than chance? {'; '.join(said)}", notes=notes)
+
+
+def about_small(test: Any, reported: Any) -> str:
+    """Why p can be small while the interval of R² holds zero; empty elsewhere."""
+    small = test.pvalue <= 0.05 and reported.low <= 0.0
+    if not small or next(iter(test.scores)) != "r2":
+        return ""
+    return (
+        f"p = {p_value(test.pvalue)} and the interval {reported} can both be true: p asks whether "
+        "the columns say anything about the target, the interval how well this model would predict "
+        "new rows, which depends on the rows that happened to be drawn."
+    )
 
 
 def clearly_below(tested: float, reported: Any) -> bool:

@@ -119,6 +119,9 @@ class Assessment:
     level : float
         Level of all intervals.
     random_state : int
+    record : dict
+        What it takes to make the result again: versions, random_state, route, and a hash of the
+        rows (`data`).
     seconds : float
     auc_method : str
         How the area under the ROC curve was computed; empty for regression. Up to 500 rows, two
@@ -163,6 +166,7 @@ class Assessment:
     warnings: tuple[str, ...]
     level: float
     random_state: int
+    record: Mapping[str, Any]
     seconds: float
     auc_method: str = ""
     confounds: str = ""

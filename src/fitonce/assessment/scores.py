@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.metrics import confusion_matrix, r2_score
 
+from ..core.splits import Splits
 from .data import AssessedRows
 from .folds import Answers, Round
 from .intervals import HeldOutValues, interval_of
@@ -60,7 +61,7 @@ def values_of(data: AssessedRows, rounds: Sequence[Round], of: RowValues) -> Hel
         inner if len(inner) == len(tests) else [],
         np.unique(units, return_inverse=True)[1].reshape(-1),
         data.weights_of(np.arange(len(data.y))),
-        mean_test_share(rounds),
+        share_of([round_.splits for round_ in rounds]),
         len(rounds),
     )
 
@@ -198,11 +199,11 @@ def baseline(data: AssessedRows, round_: Round) -> Round:
     return replace(round_, predictions=said, probabilities=np.tile(shares, (n, 1)))
 
 
-def mean_test_share(rounds: Sequence[Round]) -> float:
-    """Mean ratio of test rows to training rows of a split."""
-    sizes = [(len(train), len(test)) for round_ in rounds for train, test in round_.splits]
+def share_of(partitions: Sequence[Splits]) -> float:
+    """Mean ratio of test rows to training rows of a split; NaN without training rows."""
+    sizes = [(len(train), len(test)) for splits in partitions for train, test in splits]
     n_train, n_test = np.sum(sizes, axis=0)
-    return float(n_test / n_train)
+    return float(n_test / n_train) if n_train else float("nan")
 
 
 def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:

@@ -8,17 +8,13 @@ import hashlib
 import importlib
 import importlib.resources
 import os
-import platform
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy
-import scipy
-import sklearn
-
 from ..assessment import ModelComparison, render
+from ..assessment.data import versions
 from ..core.atomic import check_place, write_atomically
 from ..core.version import __version__
 from ..estimators.confounding import confounded_words
@@ -54,6 +50,7 @@ FUNCTIONS = (
     criterion_of,
     chosen_values,
     own_splits,
+    render.about_small,
     render.baseline_name,
     render.scores,
     render.columns,
@@ -277,7 +274,7 @@ def _context(
         "explorer": None,
         "no_explorer": NO_ROOM,
         "size": SIZE,
-        "versions": _versions(),
+        "versions": ", ".join(map(" ".join, versions().items())),
     }
 
 
@@ -301,8 +298,3 @@ def _doubts(subject: Subject) -> list[str]:
             f"There are only {subject.n_samples} rows: every figure on this page is uncertain."
         )
     return found
-
-
-def _versions() -> str:
-    used = ", ".join(f"{each.__name__} {each.__version__}" for each in (numpy, scipy, sklearn))
-    return f"fitonce {__version__}, {used}, Python {platform.python_version()}"
