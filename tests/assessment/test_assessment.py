@@ -522,9 +522,12 @@ def test_a_fitted_model_is_scored_on_rows_of_another_place():
     with pytest.raises(ValueError, match="labels that the model knows"):
         assess(model, new, np.where(truth == "sick", 1, 0).astype(str), cv="prefit")
     other = np.where(np.arange(40) < 3, "unclear", truth)
-    with pytest.warns(UserWarning, match=r"does not know the classes \['unclear'\]: .* its 3 rows"):
+    with pytest.warns(
+        UserWarning, match=r"does not know the classes \['unclear'\]: it .* their 3 rows"
+    ):
         answer = assess(model, new, other, cv="prefit")
     assert answer.accuracy.value == np.mean(said == other) and answer.confusion.sum() == 40
+    assert len(answer.warnings) == 1
 
 
 def test_a_result_says_how_to_make_it_again():

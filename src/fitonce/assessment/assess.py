@@ -140,10 +140,10 @@ def assess(
     data = AssessedRows.of(estimator, X, y, groups, sample_weight, confounds)
     told = nullcontext() if progress is None else progress_callback(progress)
     auc_method, prefit = "", isinstance(cv, str) and cv == "prefit"
-    if prefit:
-        data, permutations = new_rows(estimator, data), 0
     with told, caught_warnings() as caught:
         warn_of_targets(estimator)
+        if prefit:
+            data, permutations = new_rows(estimator, data), 0
         own, given = cv is None or isinstance(cv, (int, np.integer)), dict(losses or {})
         most = n_partitions(estimator, data) if own else 1
         cvs = [cv] if prefit else splitters(cv, data, max(repeats, most), random_state)

@@ -128,7 +128,7 @@ def new_rows(model: Any, data: AssessedRows) -> AssessedRows:
             f"the model does not know the classes {unknown}: it predicts none of their "
             f"{int(np.sum(np.isin(data.y, unknown)))} rows right.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
     return replace(data, classes=np.union1d(data.classes, model.classes_))
 
