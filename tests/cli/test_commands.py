@@ -88,10 +88,7 @@ def test_preprocessing_is_refitted_inside_the_folds(folder):
 def test_json_is_one_object(folder):
     result = run("fit", "good.csv", "-t", "label", "--json", "--no-page", *FAST)
     answer = json.loads(result.stdout)
-    assert (
-        answer["assessment"]["score"]["method"]
-        == "nested cross-validation, 3 folds, 5 times"
-    )
+    assert answer["assessment"]["score"]["method"] == "nested cross-validation, 3 folds, 5 times"
     assert answer["files"] == {"model": "good-fitonce.skops"} and answer["task"] == "classification"
     assert [column["name"] for column in answer["columns"]] == [
         "a",
