@@ -21,7 +21,7 @@ from ..tuning.refine import refine
 from ..tuning.solution import Solution
 from ..tuning.trial_runner import TrialRunner
 from ..tuning.trials import Trial, Trials
-from ..tuning.tuner import Tried
+from ..tuning.tuner import Candidates, Tried
 from .accuracy_warnings import (
     warn_if_inaccurate,
     warn_of_greedy_landmarks,
@@ -282,7 +282,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         record.problem.check(candidates)
         other = clone(self).set_params(alpha=float(alpha))
         vars(other).update({n: v for n, v in vars(self).items() if n not in vars(other)})
-        tried = record.tuner.judged(record.problem, candidates)
+        (tried,) = record.tuner.judged([Candidates(record.problem, candidates)])
         perfect, n = record.tuner.specification.criterion.perfect, len(record.training.active)
         other._record(Trials([tried.trial]), tried.trial, perfect, n)
         other._solve_winner(tried.trial, tried.path)

@@ -17,7 +17,7 @@ from .gradient import LossAndSlope, Objective, Term, squared_loss
 from .newton import NewtonStep, newton
 from .problem import Problem
 from .trials import Parameters, Trial, Trials
-from .tuner import Tried, Tuner
+from .tuner import Candidates, Tried, Tuner
 
 ALTERNATIONS = 4  # rounds of gamma, then alpha, where there is no joint gradient
 WITHIN = np.log(4.0)  # how far gamma and alpha may move from the lattice point in a line search
@@ -116,7 +116,12 @@ def _window(tuner: Tuner, at: Tried) -> tuple[float, float]:
 def _at_gamma(tuner: Tuner, at: Tried, gamma: float, alpha: float) -> Tried:
     """The same with another gamma and alpha."""
     parameters: Parameters = {**at.trial.parameters, "gamma": gamma}
-    return tuner.judged(tuner.problem(parameters), np.array([alpha]), parameters)
+    return _judged(tuner, tuner.problem(parameters), alpha, parameters)
+
+
+def _judged(tuner: Tuner, problem: Problem, alpha: float, parameters: Parameters) -> Tried:
+    """The trial of one alpha on a decomposition."""
+    return tuner.judged([Candidates(problem, np.array([alpha]), parameters)])[0]
 
 
 def _line(loss: Callable[[float], float], start: float, window: tuple[float, float]) -> float:
@@ -161,7 +166,7 @@ def _refined_alpha(tuner: Tuner, at: Tried) -> tuple[Tried, list[NewtonStep]]:
         alpha = steps[-1].alpha
     else:
         alpha = _line(lambda mu: float(losses(np.array([mu]))[0]), alpha, window)
-    return _better(at, tuner.judged(problem, np.array([alpha]), trial.parameters)), steps
+    return _better(at, _judged(tuner, problem, alpha, trial.parameters)), steps
 
 
 def _objective(tuner: Tuner, at: Tried) -> Objective | None:

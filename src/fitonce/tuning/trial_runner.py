@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -80,24 +80,29 @@ class TrialRunner:
         tuner = self.sample if sample and self.sample is not None else self.tuner
         if self.n_jobs is not None and alpha is None:
             return self._side_by_side(tuner, several)
-        return [self._one(tuner, parameters, alpha) for parameters in several]
+        batches = [several] if tuner.judges_together else [[each] for each in several]
+        return [trial for batch in batches for trial in self._here(tuner, batch, alpha)]
 
-    def _one(self, tuner: Tuner, parameters: Parameters, alpha: float | None) -> Trial:
-        """A trial in this process; its decomposition is kept if it is the best on all rows.
+    def _here(
+        self, tuner: Tuner, batch: Sequence[Parameters], alpha: float | None
+    ) -> Iterator[Trial]:
+        """Trials in this process; the decomposition of the best one on all rows is kept.
 
         All alphas of a kernel take the place of those that were probed there: both have the same
         losses, but for rounding.
         """
-        on_all = tuner is self.tuner
-        if on_all and self.best is not None and self._gives_up(parameters, alpha):
-            self.best = replace(self.best, problem=None, path=None)
-        with self.task(_name(parameters)):
-            tried = tuner.tried(parameters, alpha)
-        self.seen(tried)
-        best = None if self.best is None else self.best.trial
-        if on_all and (best is None or _is_better(tried.trial, best)):
-            self.best = tried
-        return tried.trial
+        on_all, given = tuner is self.tuner, []
+        for parameters in batch:
+            if on_all and self.best is not None and self._gives_up(parameters, alpha):
+                self.best = replace(self.best, problem=None, path=None)
+            with self.task(_name(parameters)):
+                given.append(tuner.candidates(parameters, alpha))
+        for tried in tuner.judged(given) if given else []:
+            self.seen(tried)
+            best = None if self.best is None else self.best.trial
+            if on_all and (best is None or _is_better(tried.trial, best)):
+                self.best = tried
+            yield tried.trial
 
     def _gives_up(self, parameters: Parameters, alpha: float | None) -> bool:
         """Whether the best decomposition leaves before another one is made."""

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..core.arrays import NotPositiveDefiniteError, to_numpy
+from ..core.arrays import NotPositiveDefiniteError, namespace, to_numpy
 from ..core.criteria import BY_TARGET, HeldOutScores
 from ..core.holdout import Deletion, Path
-from ..core.readout import Readout
+from ..core.readout import Evidence, Readout
 from ..core.resolvent import Resolvent
 from ..core.smoothers import FunctionNorm
 from .costs import alphas_at_once, check_fits
@@ -31,7 +31,18 @@ from .sample import SAMPLED_FROM, Sample, sample_of
 from .specification import Specification
 from .trials import Parameters, Trial
 
+TOGETHER_UP_TO = 300  # rows; with more, decompositions take longer than everything else
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidates for alpha on a decomposition, which may be `kept` after they are judged."""
+
+    problem: Problem
+    alphas: np.ndarray
+    parameters: Parameters = field(default_factory=dict)
+    kept: bool = True
 
 
 @dataclass(frozen=True)
@@ -103,61 +114,77 @@ class Tuner:
         """The criterion for every alpha and target (m, t), one column if all are judged together;
         infinite where it is undefined.
         """
-        return self._losses(problem, alphas)[0]
+        return self._losses(Candidates(problem, alphas))[0]
 
-    def _losses(self, problem: Problem, alphas: np.ndarray) -> tuple[np.ndarray, Path | None]:
+    def _losses(self, given: Candidates) -> tuple[np.ndarray, Path | None]:
         """The losses, and the path where it is one of leave-one-out that is not too large."""
         criterion, columns, path = self.specification.criterion, self.data.columns, None
+        problem, alphas = given.problem, given.alphas
         squares = self.deletions is None and criterion.name == "squared_error"
         errors = problem.squared_errors(alphas) if squares else None
         if errors is not None:  # they can be had without residuals
             losses = errors[:, None]
         elif columns is not None:
-            given = columns, self.deletions, self.data.weights, criterion, alphas, self.verbose
-            losses = block_losses(problem, *given)
+            of_rows = self.deletions, self.data.weights
+            losses = block_losses(problem, columns, *of_rows, criterion, alphas, self.verbose)
         else:
-            losses, path = self._chunked(problem, alphas)
+            losses, path = self._chunked(given)
         return np.where(np.isfinite(losses), losses, np.inf), path
 
-    def _chunked(self, problem: Problem, alphas: np.ndarray) -> tuple[np.ndarray, Path | None]:
+    def _chunked(self, given: Candidates) -> tuple[np.ndarray, Path | None]:
         """A few alphas at a time, as memory allows."""
-        n, t = self.data.targets.shape
-        chunk = alphas_at_once(n, t, len(alphas), self.data.landmarks is not None)
+        (n, t), m = self.data.targets.shape, len(given.alphas)
+        chunk = alphas_at_once(n, t, m, self.data.landmarks is not None)
         losses, path = [], None
-        for start in range(0, len(alphas), chunk):
-            part = alphas[start : start + chunk]
-            path = problem.path(part) if self.deletions is None else None
-            losses.append(self._judge(problem, part, path))
-        small = len(alphas) * n * (t + 1) <= KEPT_ELEMENTS or len(alphas) == 1
+        for start in range(0, m, chunk):
+            part = replace(given, alphas=given.alphas[start : start + chunk])
+            path = self._path(part)
+            losses.append(self._judge([part], [path]))
+        small = m * n * (t + 1) <= KEPT_ELEMENTS or m == 1
         return np.concatenate(losses), path if len(losses) == 1 and small else None
 
-    def _judge(self, problem: Problem, alphas: np.ndarray, path: Path | None) -> np.ndarray:
-        """The criterion (m, t) from the held-out values, or from the fit of all rows."""
-        criterion = self.specification.criterion
-        if not criterion.of_the_fit:
-            return criterion.losses(self.scores(problem, alphas, path))
-        if path is None:
-            raise ValueError(
-                f"criterion={criterion.given!r} uses the fit of all rows and cannot be combined "
-                "with cv or groups: leave them out, or use a criterion of held-out rows such as "
-                "squared_error."
-            )
-        return fit_losses(criterion.given, problem, path)
+    def _path(self, given: Candidates) -> Path | None:
+        return given.problem.path(given.alphas) if self.deletions is None else None
 
-    def scores(self, problem: Problem, alphas: np.ndarray, path: Path | None) -> HeldOutScores:
-        """Held-out outputs of every candidate, on the host if the criterion needs them there;
-        discriminants on the axes of the fit of all rows.
+    def _judge(self, several: Sequence[Candidates], paths: Sequence[Path | None]) -> np.ndarray:
+        """The criterion (m, t) from the held-out values, or from the fit of all rows."""
+        criterion, losses = self.specification.criterion, []
+        if not criterion.of_the_fit:
+            return criterion.losses(self._scores(several, paths))
+        for given, path in zip(several, paths, strict=True):
+            if path is None:
+                raise ValueError(
+                    f"criterion={criterion.given!r} uses the fit of all rows and cannot be "
+                    "combined with cv or groups: leave them out, or use a criterion of held-out "
+                    "rows such as squared_error."
+                )
+            losses.append(fit_losses(criterion.given, given.problem, path))
+        return np.concatenate(losses)
+
+    def _scores(self, several: Sequence[Candidates], paths: Sequence[Path | None]) -> HeldOutScores:
+        """Held-out outputs of all candidates in one batch, on the host if the criterion needs them
+        there; discriminants on the axes of the fit of all rows.
         """
-        data = self.data
-        predicted, rows, fold = problem.held_out_targets(alphas, self.deletions, path)
-        evidence = problem.evidences(alphas) if self.readout.needs_scatter else None
-        ranks = self.specification.criterion.ranks
-        accuracy = problem.smoother.accuracy(alphas) if ranks else None
+        data, criterion, evidence, accuracy = self.data, self.specification.criterion, None, None
+        held_out = [
+            given.problem.held_out_targets(given.alphas, self.deletions, path)
+            for given, path in zip(several, paths, strict=True)
+        ]
+        (first, rows, fold), xp = held_out[0], namespace(held_out[0][0])
+        predicted = xp.concat([values for values, _, _ in held_out]) if held_out[1:] else first
+        if self.readout.needs_scatter:
+            found = [given.problem.evidences(given.alphas) for given in several]
+            scatter = xp.concat([each.scatter for each in found])
+            evidence = Evidence(scatter, xp.concat([each.sizes for each in found]))
+        if criterion.ranks:
+            accuracy = np.concatenate(
+                [given.problem.smoother.accuracy(given.alphas) for given in several]
+            )
         classes = self.readout.class_scores(predicted, evidence, accuracy)
         decision, separation = (None, None) if classes is None else map(to_numpy, classes)
         weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
         codes = None if data.codes is None else data.codes[rows]
-        stays = self.specification.criterion.name in BY_TARGET
+        stays = criterion.name in BY_TARGET
         return HeldOutScores(
             predicted if stays else to_numpy(predicted),
             data.targets[rows],
@@ -173,10 +200,14 @@ class Tuner:
     # ---- trials --------------------------------------------------------------------------------
 
     def tried(self, parameters: Parameters, alpha: float | None = None) -> Tried:
+        """All candidates for alpha at some values of the other parameters, or one alone."""
+        return self.judged([self.candidates(parameters, alpha)])[0]
+
+    def candidates(self, parameters: Parameters, alpha: float | None = None) -> Candidates:
         """All candidates for alpha at some values of the other parameters; or one alone, from a
         Cholesky factorization that is not kept, unless that is no cheaper or fails.
         """
-        one = alpha is not None and (self.make is not None or self.factors(parameters))
+        one = alpha is not None and self.factors(parameters)
         if self.make is not None:
             problem = self.make(self, parameters)
         else:
@@ -187,16 +218,31 @@ class Tuner:
                     raise
                 one, problem = False, self.problem(parameters)
         if one:
-            return Tried(self.judged(problem, np.array([alpha]), parameters).trial, None)
+            return Candidates(problem, np.array([alpha]), parameters, kept=False)
         alphas = self.alphas(problem)
         problem.check(alphas)
-        return self.judged(problem, alphas, parameters)
+        return Candidates(problem, alphas, parameters)
 
-    def judged(
-        self, problem: Problem, alphas: np.ndarray, parameters: Parameters | None = None
-    ) -> Tried:
-        """The trial of some candidates for alpha on a decomposition that is there."""
-        losses, path = self._losses(problem, alphas)
+    @property
+    def judges_together(self) -> bool:
+        """Whether the candidates of several decompositions make one batch, which saves overhead
+        where rows are few.
+        """
+        exact = self.data.landmarks is None and self.data.columns is None
+        return exact and self.data.X.shape[0] <= TOGETHER_UP_TO
+
+    def judged(self, several: Sequence[Candidates]) -> list[Tried]:
+        """The trials of candidates on decompositions that are there."""
+        if len(several) == 1:
+            return [self._trial(several[0], *self._losses(several[0]))]
+        paths = [self._path(given) for given in several]
+        losses = self._judge(several, paths)
+        ends = np.cumsum([len(given.alphas) for given in several])
+        parts = np.split(np.where(np.isfinite(losses), losses, np.inf), ends[:-1])
+        return [self._trial(*each) for each in zip(several, parts, paths, strict=True)]
+
+    def _trial(self, given: Candidates, losses: np.ndarray, path: Path | None) -> Tried:
+        """Candidates with their losses (m, t)."""
         finite = np.isfinite(losses).any(axis=0)
         if not finite.all():
             which = f" at target number {np.argmin(finite)}" if losses.shape[1] > 1 else ""
@@ -205,13 +251,13 @@ class Tuner:
                 "scale the targets, or use larger candidates; a user-defined criterion must return "
                 "a number for every split."
             )
-        given = parameters or {}, alphas
+        at = given.parameters, given.alphas
         sampled = None if self.drawn is None else len(self.drawn.rows)
         if self.specification.each_target and self.data.columns is not None:
-            trial = Trial.of_each_target(*given, losses, sampled)
+            trial = Trial.of_each_target(*at, losses, sampled)
         else:
-            trial = Trial(*given, losses.mean(axis=1), sampled)
-        return Tried(trial, problem, path)
+            trial = Trial(*at, losses.mean(axis=1), sampled)
+        return Tried(trial, given.problem if given.kept else None, path if given.kept else None)
 
     def factors(self, parameters: Mapping[str, Any]) -> bool:
         """Whether a single alpha is cheaper than all: the dual norm needs the eigenvectors, and a
