@@ -32,6 +32,7 @@ from fitonce.tuning.sample import sample_of
 def from_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages from 60 rows on, so that the tests are quick."""
     monkeypatch.setattr(tuner, "SAMPLED_FROM", 60)
+    monkeypatch.setattr(tuner, "PROBED_FROM", 110)
     monkeypatch.setattr(sampling, "SAMPLE", 75)
 
 
@@ -152,7 +153,7 @@ def test_the_walk_ends_where_a_full_search_ends(bottom: int, shift: int) -> None
     assert staged.winner.parameters == full.parameters
     assert staged.winner.alpha == full.alpha
     assert len(log) == 2  # where the sample ends, and where the walk does
-    assert {trial.sampled for trial in staged.trials[:9]} == {10}
+    assert {trial.sampled for trial in staged.trials[:7]} == {10}
     assert staged.trials[-1].sampled is None
 
 
@@ -274,6 +275,7 @@ def test_nested_cross_validation_equals_refits(estimator: type) -> None:
 
 
 @pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize(
     ("estimator", "criterion"),
     [
@@ -282,11 +284,13 @@ def test_nested_cross_validation_equals_refits(estimator: type) -> None:
         (KernelRidge, "squared_error"),
     ],
 )
-def test_permutations_choose_as_fits_do(estimator: type, criterion: str, discrete: bool) -> None:
+def test_permutations_choose_as_fits_do(
+    estimator: type, criterion: str, penalty: str, discrete: bool
+) -> None:
     """Decompositions shared by all labellings, with rows that look the same or without."""
     X, y = data(120, classes=0 if estimator is KernelRidge else 2)
     X = X.round() if discrete else X
-    model, rng = estimator(criterion=criterion), np.random.default_rng(5)
+    model, rng = estimator(criterion=criterion, penalty=penalty), np.random.default_rng(5)
     shuffled = [rng.permutation(y) for _ in range(3)]
     fold = TrainedFold(setup_of(model, X, y), X, 2**30)
     readout = fold.setup.readout
@@ -296,7 +300,7 @@ def test_permutations_choose_as_fits_do(estimator: type, criterion: str, discret
         values = np.array([np.unique(labels, return_inverse=True)[1] for labels in shuffled])
     chosen = fold.choices(values, kept_targets(readout, values, X))
     for (parameters, alpha), labels in zip(chosen, shuffled, strict=True):
-        fitted = estimator(criterion=criterion).fit(X, labels)
+        fitted = estimator(criterion=criterion, penalty=penalty).fit(X, labels)
         assert {**dict(parameters), "alpha": alpha} == fitted.best_params_
 
 
@@ -315,3 +319,13 @@ def test_a_neighbour_is_tried_at_one_alpha(monkeypatch: pytest.MonkeyPatch) -> N
     on_all = [mu for n, mu in seen if n == 150]
     assert 1 <= sum(mu is None for mu in on_all) <= 2
     assert sum(mu is not None for mu in on_all) >= 2
+
+
+def test_of_fewer_rows_a_neighbour_is_decomposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data(100)
+    model = KernelFisherDiscriminant().fit(X, y)
+    results, n_alphas = model.cv_results_, {}
+    for gamma in results["param_gamma"][results["n_samples"] == 100]:
+        n_alphas[gamma] = n_alphas.get(gamma, 0) + 1
+    assert len(n_alphas) >= 3  # the best of the sample, and its neighbors
+    assert min(n_alphas.values()) > 10

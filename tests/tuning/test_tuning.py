@@ -5,6 +5,7 @@ Against literal refits and scikit-learn's metrics.
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,8 +41,10 @@ import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 from fitonce.datasets import make_torus
 from fitonce.estimators.fitted import criterion_of
+from fitonce.estimators.setup import setup_of
 from fitonce.kernels import scale_gamma
 from fitonce.tuning import Branch, GammaLattice, Trial, Trials, search
+from fitonce.tuning.edges import warn_at_edges
 from problems import ESTIMATORS
 from reference import held_out_of
 
@@ -544,11 +547,13 @@ def test_default_alphas_surround_the_mean_eigenvalue_of_the_centred_kernel(
     assert np.log2(alphas[-1]) == max(mean + 12, np.ceil(np.log2(64.0 * bound)))
 
 
-CENTRES = {  # the size of what gamma multiplies, and powers of two tried to both sides
-    "rbf": (lambda X: 2.0 * X.var(axis=0).sum(), 6),
-    "exponential": (lambda X: np.sqrt(2.0 * X.var(axis=0).sum()), 3),
-    "laplacian": (lambda X: X.std(axis=0).sum(), 6),
-    "poly": (lambda X: np.mean(np.sum(X**2, axis=1)), 4),
+CENTRES = {  # the size of what gamma multiplies, and powers of two tried first around its inverse
+    "rbf": (lambda X: 2.0 * X.var(axis=0).sum(), [-2, 0, 2, 4, 6]),
+    "exponential": (lambda X: np.sqrt(2.0 * X.var(axis=0).sum()), [-1, 1, 3]),
+    "matern32": (lambda X: np.sqrt(2.0 * X.var(axis=0).sum()), [-1, 1, 3]),
+    "laplacian": (lambda X: X.std(axis=0).sum(), [-2, 0, 2, 4, 6]),
+    "poly": (lambda X: np.mean(np.sum(X**2, axis=1)), [-4, -2, 0, 2, 4]),
+    "sigmoid": (lambda X: np.mean(np.sum(X**2, axis=1)), [-4, -2, 0, 2, 4]),
 }
 
 
@@ -556,9 +561,71 @@ CENTRES = {  # the size of what gamma multiplies, and powers of two tried to bot
 def test_default_gammas_surround_one_over_the_size_of_what_they_multiply(kernel: str) -> None:
     X, y = data_for(KernelRidge)
     size, steps = CENTRES[kernel]
-    gammas = np.unique(KernelRidge(kernel=kernel).fit(X, y).cv_results_["param_gamma"].data)
+    model = KernelRidge(kernel=kernel).fit(X, y)
+    gammas = list(dict.fromkeys(model.cv_results_["param_gamma"].tolist()))
     central = round(np.log2(1.0 / size(X)))
-    assert {central - steps, central - steps + 2, central + steps} <= set(np.log2(gammas))
+    assert np.log2(gammas[: len(steps)]).tolist() == [central + step for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("step", "advice"),
+    [(-17, "try kernel='linear'"), (-16, None), (0, None), (16, None), (17, "scale the features")],
+)
+def test_a_gamma_at_the_end_of_what_may_be_tried_is_told(step: int, advice: str | None) -> None:
+    setup = setup_of(KernelRidge(), *data_for(KernelRidge))
+    spec, smoother = setup.specification, setup.tuner().problem({"gamma": 1.0}).smoother
+    trial = Trial({"gamma": 2.0 ** (3 + step)}, np.ones(1), np.ones(1))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        warn_at_edges(spec, [Branch({}, GammaLattice(3))], trial, smoother)
+    assert [advice in str(each.message) for each in told] == ([] if advice is None else [True])
+
+
+DEFAULTS = {  # module and name, and what a search is made of: with others, every choice moves
+    "lattice": {
+        "ALPHA_BELOW": 30,
+        "ALPHA_ABOVE": 12,
+        "FARTHEST": 16,
+        "PRECISION": 4e-9,
+        "DIGITS": 2.3e-9,
+    },
+    "trials": {"TIE": 1e-9, "WORTH_EXTENDING": 1e-3},
+    "gamma_search": {"CLOSE": 1e-2, "CLOSE_ROWS": 10.0, "PROMISING": 0.1, "NEAR": 1e-2},
+    "sample": {"SAMPLED_FROM": 400, "PROBED_FROM": 1000, "SAMPLE": 500, "FEW": 5},
+    "weights": {
+        "SHIFTS": (-4, -2, 0, 2, 4),
+        "IN_FRONT": 0.8,
+        "MOST_IN_FRONT": 8,
+        "DESCENTS": 2,
+        "NEGLIGIBLE": 1e-2,
+        "SIMPLER": 1e-4,
+    },
+    "refine": {"ALTERNATIONS": 4, "WITHIN": np.log(4.0), "CONVERGED": 1e-4},
+    "newton": {"HALVINGS": 20, "STEPS": 50, "CONVERGED": 1e-8, "APART": 2.0**-7},
+    "specification": {
+        "TUNED_VALUES": {
+            "penalty": ("function", "dual"),
+            "degree": (2, 3, 4),
+            "coef0": (0.0, 1.0),
+        }
+    },
+    "criterion": {"AUTO": "auto", "BOTH": "squared_error+log_loss"},
+    "edges": {"HALF": 0.5},
+}
+
+
+@pytest.mark.parametrize("module", DEFAULTS)
+def test_what_a_search_is_made_of(module: str) -> None:
+    found = vars(importlib.import_module(f"fitonce.tuning.{module}"))
+    assert {name: found[name] for name in DEFAULTS[module]} == DEFAULTS[module]
+
+
+def test_default_alphas_of_a_kernel_of_known_size() -> None:
+    """Mean eigenvalue 3/4 and largest 2: literal values, whatever the code computes them from."""
+    Q = np.linalg.qr(np.c_[np.ones(8), np.random.default_rng(0).normal(size=(8, 7))])[0][:, 1:]
+    K = (Q * [2.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5]) @ Q.T
+    alphas = KernelRidge(kernel="precomputed").fit(K, np.arange(8.0) % 3).cv_results_["param_alpha"]
+    assert np.log2(np.array(alphas, dtype=float)).tolist() == list(range(-26, 13))
 
 
 @pytest.mark.pairwise

@@ -127,7 +127,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if setup.specification.refines:
             with tasks.task("refine"):
                 trials, best, self.refinement_ = refine(tuner, trials, best)
-        warn_at_edges(setup.specification, trials, best.trial, best.problem.smoother)
+        warn_at_edges(tuner.specification, runner.branches, best.trial, best.problem.smoother)
         self._set_search(setup, trials, best)
         warn_of_weighted_landmarks(self.penalty_, setup.data)
         warn_of_greedy_landmarks(self)

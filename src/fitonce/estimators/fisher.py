@@ -79,7 +79,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         gradient or line search, alpha by Newton's method if the criterion has derivatives.
         Candidates given as an array are not refined.
     search : {"auto", "full", "coarse"}, default="auto"
-        How to tune gamma. "full" tries the whole lattice on all rows. "auto" does so below 1000
+        How to tune gamma. "full" tries the whole lattice on all rows. "auto" does so below 400
         rows; with more rows, it tries the lattice on a sample and then moves from the best gamma to
         better neighbors on all rows. "coarse" tries a quarter of the gammas, and every fourth power
         of two for alpha: for work that repeats the search many times, such as permutation tests.

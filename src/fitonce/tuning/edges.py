@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..core.holdout import Smoother
 from ..core.numerical_warnings import warn_numerical
-from .lattice import GammaLattice
+from .gamma_search import Branch
+from .lattice import FARTHEST
 from .specification import Specification
-from .trials import Trial, Trials
+from .trials import Trial
 
 HALF = 0.5  # of the loss of a constant model: with less, something is predicted
 
 
 def warn_at_edges(
-    specification: Specification, trials: Trials, winner: Trial, smoother: Smoother
+    specification: Specification, branches: Sequence[Branch], winner: Trial, smoother: Smoother
 ) -> None:
     """Warn if the criterion still decreases at the end of the range that was tried."""
     edge = winner.falling_edge
@@ -39,16 +42,14 @@ def warn_at_edges(
             f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of the range tried: "
             f"{reason}."
         )
-    tried = [
-        trial.parameters["gamma"]
-        for trial in trials.trials
-        if "gamma" in trial.parameters
-        and trial.parameters.get("kernel") == winner.parameters.get("kernel")
-    ]
-    gamma = winner.parameters.get("gamma")
-    at_the_end = bool(tried) and gamma in (min(tried), max(tried))
-    reach = GammaLattice.limit + GammaLattice.reach
-    if at_the_end and np.log2(max(tried) / min(tried)) >= reach:  # extended as far as it goes
-        smooth = "such a smooth kernel is nearly linear: try kernel='linear'"
-        advice = smooth if gamma == min(tried) else "scale the features, or set gamma"
-        warn_numerical(f"the best gamma, {gamma:.3g}, is at the end of the range tried; {advice}.")
+    others = winner.parameters.items()
+    lattices = [branch.lattice for branch in branches if branch.other.items() <= others]
+    if lattices and lattices[0] is not None:
+        gamma = winner.parameters["gamma"]
+        step = np.log2(gamma) - lattices[0].centre
+        if abs(step) > FARTHEST:
+            smooth = "such a smooth kernel is nearly linear: try kernel='linear'"
+            advice = smooth if step < 0 else "scale the features, or set gamma"
+            warn_numerical(
+                f"the best gamma, {gamma:.3g}, is at the end of the range tried; {advice}."
+            )

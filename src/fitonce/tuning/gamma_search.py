@@ -26,7 +26,9 @@ import numpy as np
 from .lattice import GammaLattice
 from .trials import TIE, WORTH_EXTENDING, Parameters, Trial, Trials
 
-CLOSE = 1e-2  # relative; kernels whose loss on the sample is within this of the best go on
+# relative; kernels whose loss on the sample is within this of the best go on, or within what so
+# many of its rows weigh: see benchmarks/search_quality.py
+CLOSE, CLOSE_ROWS = 1e-2, 10.0
 PROMISING = 0.1  # the same after the first gammas on all rows: finer ones gain less
 NEAR = 1e-2  # relative; beyond this no other alpha is expected to make up for a difference
 
@@ -69,7 +71,9 @@ def search(attempt: Attempt, branches: Sequence[Branch], sampled: bool = False) 
             trials += _finely(attempt, branch, first) if branch.kernel in promising else first
         return Trials(trials)
     before = [_on_sample(attempt, branch, len(branches) > 1) for branch in branches]
-    promising = _promising(branches, before, CLOSE)
+    sizes = [found[0].sampled for found in before if found]
+    share = max([CLOSE, *(CLOSE_ROWS / size for size in sizes if size)])
+    promising = _promising(branches, before, share)
     for branch, found in zip(branches, before, strict=True):
         trials += found or []
         if branch.kernel in promising:

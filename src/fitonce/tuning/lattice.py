@@ -14,6 +14,7 @@ import numpy as np
 from ..core.holdout import Smoother
 
 ALPHA_BELOW, ALPHA_ABOVE = 30, 12  # powers of two around trace(G)/Σw
+FARTHEST = 16  # powers of two from the center up to which gamma goes on beyond an edge
 PRECISION = 4e-9  # the smallest alpha tried, as a share of λ_max: less is below double precision
 COARSE = 4  # powers of two from one alpha to the next of a coarse search
 DIGITS = 2.3e-9  # and of ‖G‖, from above: below 1e7 eps of it, a fit warns that digits are few
@@ -51,43 +52,51 @@ def alpha_lattice(smoother: Smoother, total_weight: float, coarse: bool = False)
 class GammaLattice:
     """Powers of two around a center exponent.
 
-    Every second one first, then the neighbors of the best, then on beyond an edge. A `coarse` one
-    has every fourth one inside its edges.
+    Every second one from `below` to `above` first, on beyond an edge, then the neighbors of the
+    best. Smoother kernels have no second valley of the loss, so that the window need not reach far
+    below: the edge leads there. Narrower ones may have one, where targets vary fast. A `coarse` one
+    has every fourth one as far below as above, and nothing else.
     """
 
     centre: int
-    reach: int = 6
-    limit: int = 16
+    below: int = 2
+    above: int = 6
     coarse: bool = False
 
     @classmethod
-    def around(cls, gamma: float, reach: int = 6, coarse: bool = False) -> GammaLattice:
+    def around(
+        cls, gamma: float, below: int = 2, above: int = 6, coarse: bool = False
+    ) -> GammaLattice:
+        """The lattice whose center is the power of two nearest to a gamma."""
         if not (gamma > 0 and np.isfinite(gamma)):
             raise ValueError(
                 f"gamma cannot be tuned: the size of the features would need a gamma of {gamma:g}. "
                 "Change their unit, so that they are neither above 1e100 nor below 1e-100, or give "
                 "gamma as a number."
             )
-        return cls(round(np.log2(gamma)), reach, coarse=coarse)
+        return cls(round(np.log2(gamma)), below, above, coarse)
 
     def first(self) -> list[float]:
-        steps = list(range(-self.reach, self.reach + 1, 2))
-        return [2.0 ** (self.centre + step) for step in (steps[1::2] if self.coarse else steps)]
+        fine, coarse = (
+            range(-self.below, self.above + 1, 2),
+            range(2 - self.above, self.above + 1, 4),
+        )
+        return [2.0 ** (self.centre + step) for step in (coarse if self.coarse else fine)]
 
     def beyond(self, best: float, tried: list[float]) -> float | None:
         """The next value outwards where the best one tried is at an edge, or None."""
         step = round(np.log2(best)) - self.centre
         if self.coarse:
             return None
-        if best == min(tried) and step > -self.limit:
+        if best == min(tried) and step > -FARTHEST:
             return best / 4.0
-        if best == max(tried) and step < self.limit:
+        if best == max(tried) and step < FARTHEST:
             return best * 4.0
         return None
 
     def allows(self, gamma: float) -> bool:
         """Whether a value is within what may be tried."""
-        return bool(abs(np.log2(gamma) - self.centre) <= self.limit + 1)
+        return bool(abs(np.log2(gamma) - self.centre) <= FARTHEST + 1)
 
     def neighbours(self, best: float) -> list[float]:
         return [] if self.coarse else [best / 2.0, best * 2.0]

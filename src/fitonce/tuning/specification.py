@@ -106,7 +106,7 @@ class Specification:
         if not (self.tunes_gamma and "gamma" in used_by(family)):
             return None
         centre, coarse = self._central_gamma(family, data), self.search == "coarse"
-        return GammaLattice.around(centre, _reach(family), coarse)
+        return GammaLattice.around(centre, *_window(family), coarse)
 
     def _central_gamma(self, family: str, data: Data) -> float:
         return central_gamma(family, data.X, data.weights)
@@ -140,11 +140,13 @@ def used_by(family: Any) -> tuple[str, ...]:
     return PARAMETERS[family] if isinstance(family, str) else ()
 
 
-def _reach(family: str) -> int:
-    """Powers of two around the center, fewer where gamma multiplies the distance itself."""
+def _window(family: str) -> tuple[int, int]:
+    """Powers of two below and above the center that are tried first: half as many where gamma
+    multiplies the distance itself and not its square.
+    """
     if family not in RADIAL:
-        return 4
-    return 3 if RADIAL[family].distance == EUCLIDEAN else 6
+        return 4, 4
+    return (1, 3) if RADIAL[family].distance == EUCLIDEAN else (2, 6)
 
 
 def _gamma(gamma: Any, data: Data) -> Any:

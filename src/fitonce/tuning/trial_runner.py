@@ -107,7 +107,7 @@ class TrialRunner:
     def _gives_up(self, parameters: Parameters, alpha: float | None) -> bool:
         """Whether the best decomposition leaves before another one is made."""
         data = self.tuner.data
-        whole = alpha is None or not self.tuner.factors(parameters)
+        whole = alpha is None or not self.tuner.probes(parameters)
         return whole and data.X.shape[0] > KEEP_BEST_UP_TO and data.landmarks is None
 
     def _side_by_side(self, tuner: Tuner, several: Sequence[Parameters]) -> list[Trial]:

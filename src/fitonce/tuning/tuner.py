@@ -27,7 +27,7 @@ from .lattice import alpha_lattice
 from .many_targets import block_losses
 from .on_landmarks import confounded_landmarks, landmark_problem
 from .problem import Problem
-from .sample import SAMPLED_FROM, Sample, sample_of
+from .sample import PROBED_FROM, SAMPLED_FROM, Sample, sample_of
 from .specification import Specification
 from .trials import Parameters, Trial
 
@@ -207,7 +207,7 @@ class Tuner:
         """All candidates for alpha at some values of the other parameters; or one alone, from a
         Cholesky factorization that is not kept, unless that is no cheaper or fails.
         """
-        one = alpha is not None and self.factors(parameters)
+        one = alpha is not None and self.probes(parameters)
         if self.make is not None:
             problem = self.make(self, parameters)
         else:
@@ -266,6 +266,10 @@ class Tuner:
         spec = self.specification
         function_norm = parameters.get("penalty", spec.penalty) == "function"
         return bool(function_norm and not spec.criterion.of_the_fit and not spec.each_target)
+
+    def probes(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether a search looks at a neighbor of the best at single alphas: of many rows."""
+        return self.factors(parameters) and self.data.X.shape[0] >= PROBED_FROM
 
     def first_alpha(self, parameters: Mapping[str, Any]) -> float | None:
         """The only candidate for alpha, where a model of it alone is cheaper than all."""
