@@ -14,7 +14,7 @@ import fitonce
 from fitonce import KernelRidge, LeastSquaresSVC, load
 from fitonce.kernels import FAMILIES, RADIAL, DistancesTo, Kernel
 from fitonce.plotting import CriterionMapDisplay, RegularizationPathDisplay
-from fitonce.tuning import Branch, Trial, gamma_search, sample, search
+from fitonce.tuning import Branch, Trial, sample, search
 from problems import every_estimator, rows_for
 
 SMOOTHNESS = {"exponential": 0.5, "matern32": 1.5, "matern52": 2.5}
@@ -162,15 +162,16 @@ def test_a_sample_sorts_out_kernels_and_all_rows_judge_the_rest(monkeypatch):
     assert model.best_score_ == alone.best_score_ and model.gamma_ == alone.gamma_
 
 
-def test_kernels_close_on_the_sample_are_all_judged_on_all_rows():
+@pytest.mark.parametrize(("size", "share"), [(2000, 0.01), (250, 0.04)])
+def test_kernels_close_on_the_sample_are_all_judged_on_all_rows(size, share):
     def trial(parameters, loss, sampled):
         return Trial(parameters, np.ones(1), np.array([loss]), sampled)
 
-    on_sample = {"a": 1.0, "b": 1.0 + 0.5 * gamma_search.CLOSE, "c": 1.0 + 2.0 * gamma_search.CLOSE}
+    on_sample = {"a": 1.0, "b": 1.0 + 0.99 * share, "c": 1.0 + 1.01 * share}
     on_all = {"a": 1.0, "b": 0.9, "c": 0.1}
 
     def attempt(several, *, sample=False, alpha=None):
-        losses, rows = (on_sample, 10) if sample else (on_all, None)
+        losses, rows = (on_sample, size) if sample else (on_all, None)
         return [trial(p, losses[p["kernel"]], rows) for p in several]
 
     found = search(attempt, [Branch({"kernel": name}, None) for name in "abc"], sampled=True)

@@ -288,7 +288,7 @@ def test_permutations_choose_as_fits_do(
     estimator: type, criterion: str, penalty: str, discrete: bool
 ) -> None:
     """Decompositions shared by all labellings, with rows that look the same or without."""
-    X, y = data(120, classes=0 if estimator is KernelRidge else 2)
+    X, y = data(100 if discrete else 120, classes=0 if estimator is KernelRidge else 2)
     X = X.round() if discrete else X
     model, rng = estimator(criterion=criterion, penalty=penalty), np.random.default_rng(5)
     shuffled = [rng.permutation(y) for _ in range(3)]

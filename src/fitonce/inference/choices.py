@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, cast
 
 import numpy as np
 import scipy.special
 
-from ..core.arrays import Array, namespace, to_numpy
+from ..core.arrays import Array, index_like, namespace, to_numpy
 from ..core.columns import columns_at_once
 from ..core.criteria import BY_TARGET, LOSSES, HeldOutScores, blended, log_loss_of_two
 from ..core.readout import Evidence
@@ -50,11 +50,11 @@ class Choices:
     """The searches of many labelings on one training set: labels `values` (B, n), or numbers
     (B, t, n) with their targets Y (B, t, n) where those live.
 
-    `problem` has the decomposition for some parameters.
+    `problem` has the decomposition for some parameters, and of a `sample` where one is given.
     """
 
     tuner: Tuner
-    problem: Callable[[Parameters], Problem]
+    problem: Callable[..., Problem]
     values: np.ndarray
     Y: Array
     tried: dict[Any, Trial] = field(default_factory=dict)  # with losses (m, B) of all labelings
@@ -66,15 +66,38 @@ class Choices:
             winners = [TrialRunner(self._relabelled(y)).trials().winner for y in self.values]
         else:
             searches = (partial(self._attempt, number) for number in range(len(self.values)))
-            winners = [search(attempt, branches).winner for attempt in searches]
+            staged = self._sampled is not None
+            winners = [search(attempt, branches, staged).winner for attempt in searches]
         return [(key_of(winner.parameters), winner.alpha) for winner in winners]
 
     @property
     def _together(self) -> bool:
-        """Whether one pass judges all labelings, and searches have no stage on a sample."""
+        """Whether one pass judges all labelings, on a sample of the same rows too."""
         spec, numbers = self.tuner.specification, self.tuner.data.codes is None
-        alone = spec.tunes_sum or self.tuner.sample() is not None
-        return spec.criterion.name in (BY_TARGET if numbers else OF_CLASSES) and not alone
+        if spec.tunes_sum or spec.criterion.name not in (BY_TARGET if numbers else OF_CLASSES):
+            return False
+        return self.tuner.sample() is None or self._sampled is not None
+
+    @cached_property
+    def _sampled(self) -> Choices | None:
+        """The same on the sample with which searches begin; None where there is none, or where
+        labelings have samples of other rows.
+        """
+        if self.tuner.sample() is None:
+            return None
+        tuners = [self._relabelled(labels).sample() for labels in self.values]
+        drawn = [tuner.drawn for tuner in tuners if tuner is not None and tuner.drawn is not None]
+        first, rows = drawn[0], [sample.rows for sample in drawn]
+        same = all(np.array_equal(own, first.rows) for own in rows)
+        alike = all(sample.key == first.key for sample in drawn)  # rows that look the same
+        if not (same or (alike and self.tuner.deletions is None)):
+            return None
+        xp = namespace(self.Y)
+        parts = zip(self.values, self.Y, rows, strict=True)
+        taken = [(y[..., own], xp.take(Y, index_like(own, Y), axis=1)) for y, Y, own in parts]
+        values, targets = zip(*taken, strict=True)
+        problem = partial(self.problem, sample=tuners[0])
+        return Choices(cast(Tuner, tuners[0]), problem, np.stack(values), xp.stack(targets))
 
     def _relabelled(self, labels: np.ndarray) -> Tuner:
         """The tuner of one labeling."""
@@ -85,18 +108,27 @@ class Choices:
         relabelled = data.relabelled(data.classes[labels], labels, targets(labels))
         return replace(self.tuner, data=relabelled)
 
-    def _attempt(self, number: int, several: Sequence[Parameters], **_: Any) -> list[Trial]:
-        """The trials of one labeling."""
-        return [
-            replace(trial, losses=trial.losses[:, number]) for trial in map(self._of_all, several)
-        ]
+    def _attempt(
+        self,
+        number: int,
+        several: Sequence[Parameters],
+        *,
+        sample: bool = False,
+        alpha: float | None = None,
+    ) -> list[Trial]:
+        """The trials of one labeling, on all rows or on the sample, at all alphas or at one."""
+        of = self._sampled if sample and self._sampled is not None else self
+        size = len(of.values[0].T) if sample else None
+        trials = (of._of_all(parameters, alpha) for parameters in several)
+        return [replace(trial, losses=trial.losses[:, number], sampled=size) for trial in trials]
 
-    def _of_all(self, parameters: Parameters) -> Trial:
+    def _of_all(self, parameters: Parameters, alpha: float | None) -> Trial:
         """A trial with the losses of all labelings."""
-        key = key_of(parameters)
+        one = alpha is not None and self.tuner.probes(parameters)
+        key = key_of(parameters), alpha if one else None
         if key not in self.tried:
             problem = self.problem(parameters)
-            alphas = self.tuner.alphas(problem)
+            alphas = np.array([alpha]) if one else self.tuner.alphas(problem)
             problem.check(alphas)
             of = self._of_numbers if self.tuner.data.codes is None else self._of_classes
             losses = of(problem, alphas)
