@@ -153,9 +153,8 @@ def test_many_targets_with_one_alpha(decompositions):
     assert len(decompositions) == 1
     several = all_.at(0.2)
     np.testing.assert_allclose(one.dual_coef_, several.dual_coef_, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(
-        one.held_out_prediction_, several.held_out_prediction_, rtol=0, atol=1e-10
-    )
+    held_out = one.held_out_prediction_, several.held_out_prediction_
+    np.testing.assert_allclose(*held_out, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -172,8 +171,6 @@ def test_classifiers_make_no_eigenvectors(estimator, classes, decompositions):
     expected = several.decision_function(X), several.held_out_decision_, several.predict_proba(X)
     for got, value in zip(said, expected, strict=True):
         np.testing.assert_allclose(got, value, rtol=0, atol=1e-8 * np.abs(value).max())
-    at_another, theirs = one.at(3.0), several.at(3.0)
+    elsewhere = one.at(3.0).held_out_decision_, several.at(3.0).held_out_decision_
     assert 60 in decompositions
-    np.testing.assert_allclose(
-        at_another.held_out_decision_, theirs.held_out_decision_, rtol=1e-8, atol=1e-10
-    )
+    np.testing.assert_allclose(*elsewhere, rtol=1e-8, atol=1e-10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, RepeatedKFold
@@ -50,29 +51,20 @@ def scored(name, y, predicted, weights):
 def literal(model, X, Y, splits, criterion, weights, pooled=True):
     """Fit on every training set with every alpha: scores (m, t), and predictions (m, n, t)."""
     plain = KernelRidge(**{**model.get_params(), "alpha_per_target": False, "cv": None})
-    scores, predictions = [], []
+    tests = [test for _, test in splits]
+    rows, folds = np.concatenate(tests), np.repeat(np.arange(len(tests)), [*map(len, tests)])
+    kept, scores, predictions = weights[rows] > 0, [], []
     for alpha in ALPHAS:
-        held, rows, folds = [], [], []
-        for number, (train, test) in enumerate(splits):
-            fold = plain.set_params(alpha=alpha)
-            parts = [Y[train][:, :50], Y[train][:, 50:]]  # fewer than many: the old way
-            held.append(
-                np.hstack(
-                    [fold.fit(X[train], y, weights[train]).predict(X[test])
-                     for y in parts]
-                )
-            )  # fmt: skip
-            rows.append(test)
-            folds.append(np.full(len(test), number))
-        predicted, rows, folds = (np.concatenate(part) for part in (held, rows, folds))
-        kept = weights[rows] > 0
+        fold, held = plain.set_params(alpha=alpha), []
+        for train, test in splits:
+            parts = Y[train][:, :50], Y[train][:, 50:]  # fewer than many: the old way
+            fits = (fold.fit(X[train], part, weights[train]) for part in parts)
+            held.append(np.hstack([one.predict(X[test]) for one in fits]))
+        predicted = np.concatenate(held)
         given = Y[rows], predicted, weights[rows]
-        if pooled:
-            scores.append(scored(criterion, *(part[kept] for part in given)))
-        else:
-            by_fold = [folds == number for number in np.unique(folds)]
-            each = [scored(criterion, *(part[kept & own] for part in given)) for own in by_fold]
-            scores.append(np.mean(each, axis=0))
+        every = [kept] if pooled else [kept & (folds == number) for number in np.unique(folds)]
+        each = [scored(criterion, *(part[own] for part in given)) for own in every]
+        scores.append(np.mean(each, axis=0))
         mean = np.zeros_like(Y)
         np.add.at(mean, rows, predicted)
         predictions.append(mean / np.bincount(rows, minlength=len(Y))[:, None])
@@ -80,15 +72,12 @@ def literal(model, X, Y, splits, criterion, weights, pooled=True):
 
 
 def check(model, scores, predictions):
-    position = np.searchsorted(ALPHAS, model.alpha_)
-    targets = np.arange(scores.shape[1])
+    position, targets = np.searchsorted(ALPHAS, model.alpha_), np.arange(scores.shape[1])
     np.testing.assert_allclose(model.best_score_, scores.max(axis=0), atol=1e-9)
     np.testing.assert_allclose(model.best_score_, scores[position, targets], atol=1e-9)
-    own = predictions[position, :, targets].T
+    own, mean = predictions[position, :, targets].T, model.cv_results_["mean_test_score"]
     np.testing.assert_allclose(model.held_out_prediction_, own, atol=1e-8)
-    np.testing.assert_allclose(
-        model.cv_results_["mean_test_score"], scores.mean(axis=1), rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(mean, scores.mean(axis=1), rtol=1e-9, atol=1e-9)
 
 
 SPLITTERS = {
@@ -171,29 +160,21 @@ def test_one_alpha_for_many_targets_is_what_few_get(monkeypatch):
         for name in ("held_out_prediction_", "dual_coef_", "intercept_", "leverage_"):
             np.testing.assert_allclose(getattr(blocks, name), getattr(whole, name), atol=1e-9)
         assert blocks.best_score_ == pytest.approx(whole.best_score_, rel=1e-9)
-        np.testing.assert_allclose(
-            blocks.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"], rtol=1e-8
-        )
+        ours, theirs = (one.cv_results_["mean_test_score"] for one in (blocks, whole))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
     assert blocks.verify(2).passed
     np.testing.assert_allclose(blocks.influence(), whole.influence(), atol=1e-9)
-    there = blocks.at(3.0)
-    np.testing.assert_allclose(
-        there.held_out_prediction_, whole.at(3.0).held_out_prediction_, atol=1e-9
-    )
+    ours, theirs = (one.at(3.0).held_out_prediction_ for one in (blocks, whole))
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
 def test_the_kernel_of_the_best_mean_is_chosen():
     X, Y = data()
-    tuned = KernelRidge(ALPHAS, alpha_per_target=True, kernel="poly", degree="tune", coef0=1.0,
-                        gamma=0.3).fit(X, Y)  # fmt: skip
-    each = {
-        degree: KernelRidge(ALPHAS, alpha_per_target=True, kernel="poly", degree=degree, gamma=0.3)
-        .fit(X, Y)
-        .best_score_.mean()
-        for degree in (2, 3, 4)
-    }
-    assert tuned.degree_ == max(each, key=each.get)
-    assert tuned.best_score_.mean() == pytest.approx(max(each.values()))
+    model = KernelRidge(ALPHAS, alpha_per_target=True, kernel="poly", coef0=1.0, gamma=0.3)
+    tuned = clone(model).set_params(degree="tune").fit(X, Y)
+    means = [model.set_params(degree=d).fit(X, Y).best_score_.mean() for d in (2, 3, 4)]
+    assert tuned.degree_ == 2 + np.argmax(means)
+    assert tuned.best_score_.mean() == pytest.approx(max(means))
 
 
 def test_files_blocks_and_single_precision(tmp_path, monkeypatch):

@@ -278,10 +278,7 @@ def test_bad_precomputed_kernels(estimator):
 @every_estimator
 def test_bad_callable_kernels(estimator):
     y = targets(estimator)
-    shape = (
-        r"callable kernel must return a matrix of shape \(30, 30\) .*got .*once on whole "
-        r"matrices, kernel\(X, Y\), not on pairs of rows"
-    )
+    shape = r"must return a matrix of shape \(30, 30\) .*once on whole .*, not on pairs of rows"
     for kernel in (lambda A, B: 1.0, lambda A, B: A, lambda A, B: np.ones(len(A))):
         unfit(shape, estimator(kernel=kernel))
     unfit("NaN or infinite", estimator(kernel=lambda A, B: A @ B.T * np.nan))
@@ -298,11 +295,8 @@ def test_indefinite_kernels_need_a_large_alpha(estimator):
     centre = np.eye(N) - 1 / N
     lowest = np.linalg.eigvalsh(centre @ S @ centre)[0]
     assert lowest < -0.1
-    match = (
-        rf"alpha must be greater than {-lowest:.4g}.*indefinite .*smallest eigenvalue is "
-        rf'{lowest:.4g}.*penalty="dual"'
-    )
-    unfit(match, estimator(alpha=-lowest * 0.999, **setting))
+    said = f"greater than {-lowest:.4g}.*indefinite .*smallest eigenvalue is {lowest:.4g}"
+    unfit(f'{said}.*penalty="dual"', estimator(alpha=-lowest * 0.999, **setting))
     unfit('penalty="dual"', estimator(alpha=[1e-3, 100.0], **setting))
     unfit('penalty="dual"', estimator(kernel="precomputed", alpha=1e-3), S, y)
     model = estimator(alpha=-lowest * 1.5, **setting).fit(X, y)
@@ -318,19 +312,10 @@ def test_overflow_is_told_as_such(estimator, penalty):
     y = targets(estimator)
     match = "overflow.*Scale the features"
     unfit(match, estimator(kernel="poly", degree=60, gamma=1e9, penalty=penalty))
-    unfit(match, estimator(kernel="linear", penalty=penalty), X * 1e200, y)
+    for scale in (1e200, *([1e100] if penalty == "dual" else [])):  # K fits, its square does not
+        unfit(match, estimator(kernel="linear", penalty=penalty), X * scale, y)
     model = estimator(kernel="poly", degree=6, alpha=1.0, gamma=1.0, penalty="dual").fit(X / 10, y)
     refused("overflow", model.predict, X * 1e80)
-
-
-def test_the_dual_norm_of_enormous_rows_is_refused():
-    """K fits float64, its square does not."""
-    unfit(
-        "overflow.*Scale the features",
-        KernelRidge(kernel="linear", penalty="dual"),
-        X * 1e100,
-        NUMBERS,
-    )
 
 
 # ---- what must simply work -----------------------------------------------------------------------
@@ -351,37 +336,28 @@ def test_labels_of_any_kind(estimator, names):
     y = names[LABELS]
     model = estimator().fit(X, y)
     assert set(model.predict(X)) <= set(names) and np.mean(model.predict(X) == y) > 0.6
-    assert estimator().fit(X.tolist(), y.tolist()).score(X.tolist(), y.tolist()) == model.score(
-        X, y
-    )
+    lists = X.tolist(), y.tolist()
+    assert estimator().fit(*lists).score(*lists) == model.score(X, y)
     assert set(estimator().fit(X, LABELS == 1).predict(X)) <= {True, False}
 
 
 @every_estimator
 def test_integer_rows(estimator):
-    whole = np.round(3 * X).astype(int)
-    as_integers, as_floats = (
-        estimator(alpha=1.0).fit(rows, targets(estimator)) for rows in (whole, whole.astype(float))
-    )
-    np.testing.assert_array_equal(
-        output(as_integers, whole), output(as_floats, whole.astype(float))
-    )
+    whole, y = np.round(3 * X).astype(int), targets(estimator)
+    one, other = (estimator(alpha=1.0).fit(rows, y) for rows in (whole, whole.astype(float)))
+    np.testing.assert_array_equal(output(one, whole), output(other, whole.astype(float)))
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @every_estimator
 def test_read_only_arrays_of_any_layout(estimator, order, kernel):
-    rows = np.array(K if kernel == "precomputed" else X, order=order)
-    expected = output(
-        estimator(kernel=kernel, alpha=1.0).fit(rows.copy(), targets(estimator)), rows
-    )
+    rows, y = np.array(K if kernel == "precomputed" else X, order=order), targets(estimator)
+    expected = output(estimator(kernel=kernel, alpha=1.0).fit(rows.copy(), y), rows)
     rows.flags.writeable = False
-    model = estimator(kernel=kernel, alpha=1.0).fit(
-        rows, targets(estimator), sample_weight=np.broadcast_to(1.0, N)
-    )
-    np.testing.assert_allclose(output(model, rows), expected, rtol=1e-12)
-    np.testing.assert_allclose(output(model, np.repeat(rows, 2, axis=0)[::2]), expected, rtol=1e-12)
+    model = estimator(kernel=kernel, alpha=1.0).fit(rows, y, np.broadcast_to(1.0, N))
+    for same in (rows, np.repeat(rows, 2, axis=0)[::2]):
+        np.testing.assert_allclose(output(model, same), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "laplacian", "cosine", "sigmoid"])
@@ -390,17 +366,13 @@ def test_constant_columns(estimator, kernel):
     """A zero column changes nothing, nor does a constant one to kernels of differences."""
     y = targets(estimator)
     setting = {"kernel": kernel, "gamma": 0.1, "penalty": "dual", "alpha": 1.0}
-    plain = estimator(**setting).fit(X, y)
-    padded = np.hstack([X, np.zeros((N, 1))])
-    np.testing.assert_allclose(
-        output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8
-    )
-    if kernel in ("linear", "rbf", "laplacian"):
-        padded[:, -1] = 4.0
-        np.testing.assert_allclose(
-            output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8
-        )
-    assert np.isfinite(output(estimator(kernel=kernel).fit(padded, y), padded)).all()
+    plain = output(estimator(**setting).fit(X, y), X)
+    for value in (0.0, 4.0):
+        padded = np.hstack([X, np.full((N, 1), value)])
+        if value == 0.0 or kernel in ("linear", "rbf", "laplacian"):
+            got = output(estimator(**setting).fit(padded, y), padded)
+            np.testing.assert_allclose(got, plain, rtol=1e-8)
+        assert np.isfinite(output(estimator(kernel=kernel).fit(padded, y), padded)).all()
 
 
 @pytest.mark.pairwise
@@ -411,11 +383,8 @@ def test_constant_columns(estimator, kernel):
 def test_constant_rows_predict_a_constant_and_warn(estimator, n, kernel, value):
     y = targets(estimator)[:n]
     rows = np.full((n, 3), value)
-    with pytest.warns(
-        NumericalWarning,
-        match="all training rows look the same to the kernel, so the model predicts a constant. "
-        "Check",
-    ):
+    match = "all training rows look the same to the kernel, so the model predicts a constant. Check"
+    with pytest.warns(NumericalWarning, match=match):
         model = estimator(kernel=kernel).fit(rows, y)
     if estimator is KernelRidge:
         np.testing.assert_allclose(model.predict(rows), y.mean(), atol=1e-8)
@@ -427,10 +396,8 @@ def test_constant_rows_predict_a_constant_and_warn(estimator, n, kernel, value):
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @every_estimator
 def test_a_tiny_alpha_warns_with_a_bound(estimator, penalty):
-    with pytest.warns(
-        NumericalWarning,
-        match=r"alpha=1e-14 is very small .*relative error of .*Use an alpha of at least \d",
-    ):
+    match = r"alpha=1e-14 is very small .*relative error of .*Use an alpha of at least \d"
+    with pytest.warns(NumericalWarning, match=match):
         model = estimator(alpha=1e-14, penalty=penalty).fit(X, targets(estimator))
     assert np.isfinite(output(model, X)).all()
     with warnings.catch_warnings():
@@ -460,15 +427,11 @@ def test_huge_and_tiny_scales(estimator, kernel, scale):
 def test_a_class_with_one_member(estimator, cv):
     y = np.where(np.arange(N) == 7, 9, LABELS)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class")
+        warnings.filterwarnings("ignore", "The least populated|Number of classes in training fold")
         model = estimator(cv=cv).fit(X, y)
+        assert cross_val_predict(estimator(alpha=0.1, gamma=0.3), X, y, cv=5).shape == (N,)
     assert model.classes_[-1] == 9
     assert np.isfinite(model.predict_proba(X)).all() and model.score(X, y) > 0.6
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "The least populated class|Number of classes in training fold"
-        )
-        assert cross_val_predict(estimator(alpha=0.1, gamma=0.3), X, y, cv=5).shape == (N,)
 
 
 @every_estimator
