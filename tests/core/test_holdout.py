@@ -10,13 +10,13 @@ import pytest
 
 import reference
 from fitonce.core.banded import Banded
+from fitonce.core.dropping import DroppedLandmarks
 from fitonce.core.dual import DualNorm
 from fitonce.core.features import FeatureNorm
 from fitonce.core.holdout import Smoother, Targets
 from fitonce.core.inverse import Inverse
 from fitonce.core.spectrum import Spectrum
 from fitonce.kernels import Kernel
-from fitonce.landmarks.dropping import DroppedLandmarks
 from fitonce.landmarks.features import landmark_map
 from fitonce.rows import ArrayRows
 from problems import KERNELS, SETTINGS, Case, banded, make_case, rbf

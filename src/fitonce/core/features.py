@@ -26,7 +26,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from .arrays import (
     to_numpy,
     zeros_like_shape,
 )
+from .dropping import DroppedLandmarks
 from .holdout import (
     Deletion,
     Fitted,
@@ -52,7 +53,7 @@ from .holdout import (
     Solver,
     Targets,
 )
-from .moments import FOLD_ELEMENTS, FeatureMap, FoldModels, FoldMoments, MomentFit, Moments
+from .moments import FOLD_ELEMENTS, FeatureMap, FoldMoments, MomentFit, Moments
 from .rows import Rows
 from .smoothing import Smoothing
 from .spectrum import (
@@ -68,22 +69,6 @@ from .spectrum import (
 SMALL_FOLD = 0.25
 
 
-class Dropping(Protocol):
-    """Landmarks that leave with their rows; see `landmarks.dropping`."""
-
-    @property
-    def rows(self) -> np.ndarray:
-        """Of the landmarks (q,), -1 where they are none."""
-
-    @property
-    def N(self) -> Array:
-        """α = N w (q, p)."""
-
-    def directions(self, landmarks: np.ndarray) -> Array: ...
-    def within(self, rows: np.ndarray) -> np.ndarray: ...
-    def irreplaceable(self) -> np.ndarray: ...
-
-
 @dataclass(frozen=True)
 class FeatureNorm(Smoother):
     """Ridge regression on features that are computed block by block."""
@@ -95,7 +80,7 @@ class FeatureNorm(Smoother):
     moments: FoldMoments
     solved: MomentFit
     Q0: Array
-    dropping: Dropping | None = None
+    dropping: DroppedLandmarks | None = None
 
     @classmethod
     def of(
@@ -105,7 +90,7 @@ class FeatureNorm(Smoother):
         row_scale: Array | None,
         free_bias: bool,
         Y: Array,
-        dropping: Dropping | None = None,
+        dropping: DroppedLandmarks | None = None,
         deletions: Sequence[Deletion] = (),
     ) -> tuple[FeatureNorm, Targets]:
         """The first pass: moments of all rows with scaled targets Y (n, t), which come back
@@ -331,9 +316,8 @@ class FeatureNorm(Smoother):
             return super().held_out_folds(targets, mus, deletions)
         large = _large(deletions, self.features.size)
         small = {i: fold for i, fold in enumerate(deletions) if i not in large}
-        of_rows = self.data, self.features, self.row_scale, self.free_bias
-        models = FoldModels(*of_rows, self._moments_of(targets), self.moments)
-        values = models.held_out(targets.Y, mus, large)
+        total, Y = self._moments_of(targets), targets.Y
+        values = self.moments.held_out(total, self.free_bias, Y, mus, large)
         if small:
             values |= self._by_systems(targets, mus, small)
         return namespace(targets.Y).concat([values[i] for i in range(len(deletions))], axis=1)

@@ -162,9 +162,12 @@ Folds = Mapping[int, Deletion]  # by number
 @dataclass(frozen=True)
 class FoldMoments:
     """Moments of all rows with targets Y, in parts: those of each of some disjoint folds, by its
-    number, and of the rows in none.
+    number, and of the rows in none; and models of the training parts of any folds.
     """
 
+    data: Rows
+    features: FeatureMap
+    row_scale: Array | None
     Y: Array
     folds: Folds
     parts: Mapping[int, Moments]
@@ -178,42 +181,36 @@ class FoldMoments:
         fold = np.full((data.n_samples, 1), max(folds, default=-1) + 1)
         for number, (deleted, _) in folds.items():
             fold[deleted] = number
-        job = partial(_fold_moments_job, features)
-        return cls(Y, folds, data.reduce(job, merge_folds, fold, Y, row_scale))
+        parts = data.reduce(partial(_fold_moments_job, features), merge_folds, fold, Y, row_scale)
+        return cls(data, features, row_scale, Y, folds, parts)
 
     @cached_property
     def total(self) -> Moments:
         return reduce(Moments.merge, self.parts.values())
 
-    def of_layer(self, Y: Array, layer: Folds) -> Mapping[int, Moments] | None:
-        """The parts of some folds and targets, if they are all there."""
-        there = all(i in self.folds and layer[i][0] is self.folds[i][0] for i in layer)
-        return self.parts if Y is self.Y and there else None
+    def of_layer(self, Y: Array, layer: Folds) -> Mapping[int, Moments]:
+        """The parts of some folds and targets: a pass, where they are not all there."""
+        if Y is self.Y and all(i in self.folds and layer[i][0] is self.folds[i][0] for i in layer):
+            return self.parts
+        return FoldMoments.of(self.data, self.features, self.row_scale, Y, layer).parts
 
-
-@dataclass(frozen=True)
-class FoldModels:
-    """Models of the training parts of folds, and what they predict for their test rows.
-
-    `first` are moments that are there, of folds that may be others.
-    """
-
-    data: Rows
-    features: FeatureMap
-    row_scale: Array | None
-    free_bias: bool
-    total: Moments
-    first: FoldMoments
-
-    def held_out(self, Y: Array, mus: np.ndarray, folds: Folds) -> dict[int, Array]:
-        """Held-out values (m, k, t) of the tested rows of every fold, by its number."""
+    def held_out(
+        self, total: Moments, free_bias: bool, Y: Array, mus: np.ndarray, folds: Folds
+    ) -> dict[int, Array]:
+        """Held-out values (m, k, t) of the tested rows of every fold, by its number, for targets Y
+        whose moments of all rows are `total`.
+        """
         xp, n = namespace(Y), self.data.n_samples
         found = {}
         for layer in _disjoint(folds, n, self.features.size):
-            fold, tested = np.full((n, 1), -1), np.full((n, 1), -1)
+            own, models = self.of_layer(Y, layer), {}
+            tested = np.full((n, 1), -1)
             for number, (deleted, test) in layer.items():
-                fold[deleted], tested[deleted[test]] = number, number
-            job = partial(_values_job, self.features, self._models(Y, mus, layer))
+                tested[deleted[test]] = number
+                # a fold may be empty: all its rows have weight zero
+                rest = total.without(own[number]) if number in own else total
+                models[number] = _model(MomentFit.of(rest, free_bias), mus)
+            job = partial(_values_job, self.features, models)
             collected = xp.concat(list(self.data.map(job, tested, self.row_scale)), axis=0)
             place = np.cumsum(tested >= 0) - 1
             for number, (deleted, test) in layer.items():
@@ -221,19 +218,13 @@ class FoldModels:
                 found[number] = xp.permute_dims(rows, (1, 0, 2))
         return found
 
-    def _models(self, Y: Array, mus: np.ndarray, layer: Folds) -> dict[int, tuple[Array, Array]]:
-        """Coefficients (p, m·t) and intercepts (m·t) of every fold of a layer."""
-        xp, own, models = namespace(Y), self.first.of_layer(Y, layer), {}
-        if own is None:
-            own = FoldMoments.of(self.data, self.features, self.row_scale, Y, layer).parts
-        for number in layer:
-            # a fold may be empty: all its rows have weight zero
-            rest = self.total.without(own[number]) if number in own else self.total
-            trained = MomentFit.of(rest, self.free_bias)
-            coef = trained.coef(mus)
-            flat = xp.reshape(xp.permute_dims(coef, (1, 0, 2)), (coef.shape[1], -1))
-            models[number] = flat, xp.reshape(trained.intercept(coef), (-1,))
-        return models
+
+def _model(trained: MomentFit, mus: np.ndarray) -> tuple[Array, Array]:
+    """Coefficients (p, m·t) and intercepts (m·t)."""
+    coef = trained.coef(mus)
+    xp, p = namespace(coef), int(coef.shape[1])
+    flat = xp.reshape(xp.permute_dims(coef, (1, 0, 2)), (p, -1))
+    return flat, xp.reshape(trained.intercept(coef), (-1,))
 
 
 def _disjoint(folds: Folds, n: int, p: int) -> list[dict[int, Deletion]]:

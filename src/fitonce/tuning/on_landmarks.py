@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 
 from ..core.arrays import asarray_like
+from ..core.dropping import DroppedLandmarks
 from ..core.features import FeatureNorm
 from ..core.holdout import Deletion
 from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.rows import block_rows, is_rows, on_host
 from ..kernels import OVERFLOW, Kernel
-from ..landmarks.dropping import DroppedLandmarks
 from ..landmarks.features import landmark_map
 from ..rows.blocks import ArrayRows
 from .data import Data

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.arrays import Array, eigh_overwriting, eye_like, namespace, take, to_numpy
+from .arrays import Array, eigh_overwriting, eye_like, namespace, take, to_numpy
 
-REPLACEABLE = (
-    1e-8  # a landmark with at least this share of itself in the others is replaced by them
-)
+REPLACEABLE = 1e-8  # a landmark with this share of itself in the others is replaced by them
 
 
 @dataclass(frozen=True)
