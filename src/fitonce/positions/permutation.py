@@ -134,7 +134,9 @@ def permutation_test(
     -----
     Exact: scores equal those of literal refits up to rounding. Cost per position with n rows, p
     features, P permutations of two classes and k folds: O(n p²) once, O(n³/k²) for every placement
-    of the folds, one product of n×n with n×P, and P n²/k.
+    of the folds, one product of n×n with n×P, and P n²/k. Pipelines and tuned models are decomposed
+    on every training set of every placement: ``permute="within-folds"``, or "free", where it is
+    valid, has one placement only.
 
     Examples
     --------
