@@ -242,6 +242,7 @@ def test_a_class_that_is_missing_from_a_training_or_a_test_set():
         (np.flatnonzero(y < 2), np.flatnonzero(y == 2)),
         (np.arange(12, N), np.arange(12)),
         (np.arange(30), np.flatnonzero(y[30:] != 1) + 30),
+        (np.arange(24), np.flatnonzero(y[24:] != 2) + 24),
     ]
     for scoring in (None, "balanced_accuracy"):
         with warnings.catch_warnings():
