@@ -183,6 +183,25 @@ def test_assessments_stand_for_their_models(regression):
         compare(answers[0], assess(models[1], X, y, cv=5, permutations=0))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_main_score_of_an_assessment_is_compared(weighted):
+    X, y = labelled_rows(60)
+    y = (y > 1).astype(int)
+    w = np.random.default_rng(0).uniform(0.5, 2.0, 60) if weighted else None
+    given = {"sample_weight": w}
+    answers = [
+        assess(m, X, y, cv=4, permutations=9, score="balanced_accuracy", **given)
+        for m in (RBF, LINEAR)
+    ]
+    found = compare({"rbf": answers[0]}, {"linear": LINEAR}, X, y, **given)
+    for name, answer in zip(("rbf", "linear"), answers, strict=True):
+        assert found.scores[name].value == pytest.approx(answer.metrics["balanced_accuracy"])
+        assert answer.score == answer.intervals["balanced_accuracy"] != answer.accuracy
+        assert next(iter(answer.permutation.scores)) == "balanced_accuracy"
+    with pytest.raises(ValueError, match="score must be"):
+        assess(RBF, X, y, score="roc_auc")
+
+
 def test_any_estimator_takes_part_and_refitting_is_said_once():
     X, y = labelled_rows(50)
     others = [LogisticRegression(), make_pipeline(StandardScaler(), LinearDiscriminantAnalysis())]

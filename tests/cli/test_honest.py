@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from fitonce import ClippedScaler, KernelRidge
 from fitonce.cli.columns import design
 from fitonce.cli.errors import UserError
+from fitonce.cli.run import SCORES, main_score
 from fitonce.cli.show import warnings_of
 from fitonce.cli.table import Table, read_table
 from fitonce.cli.targets import target_of
@@ -133,6 +134,14 @@ def test_rare_classes_weigh_as_much_as_others_with_priors(folder):
     assert few[1] <= sum(few) / 3
     for options in (["equal"], ["1,1"], ["equal", "--model", "lssvm"]):
         assert recall("--priors", *options)[1] > sum(few) / 2
+    for options, led in (([], 1), (["--score", "accuracy"], 0), (["--score", "balanced"], 1)):
+        command = ("evaluate", "rare.csv", "-t", "y", "--kernel", "rbf", *options)
+        lines = run(*command, *FAST).stdout.splitlines()
+        first = next(k for k, line in enumerate(lines) if line.startswith("score "))
+        assert lines[first + 1].startswith(("accuracy", "balanced accuracy")[led])
+    assert (
+        main_score(design(read_table("rare.csv"), "y"), {"priors": "equal"}) == SCORES["balanced"]
+    )
     command = ("evaluate", "rare.csv", "--priors")
     says(run(*command, "1,2,3", "-t", "y"), "2 numbers separated by commas, for 'No', 'Yes'")
     says(run(*command, "equal", "-t", "a"), "cannot be used with --model ridge")

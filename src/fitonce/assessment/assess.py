@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ def assess(
     confounds: Any = None,
     cv: Any = None,
     repeats: int = 1,
+    score: str | None = None,
     level: float = 0.95,
     permutations: int | str = "auto",
     statistic: str = "auto",
@@ -96,6 +98,10 @@ def assess(
         fits and permutations.
     repeats : int, default=1
         How often to repeat the cross-validation with new folds.
+    score : {"accuracy", "balanced_accuracy"} or None, default=None
+        The main score of a classification, which comes first in the answer and in its permutation
+        test; None takes accuracy. Balanced accuracy, the mean recall of the classes, suits rare
+        classes.
     level : float, default=0.95
         Level of the intervals: those of nested cross-validation over ten partitions of the rows
         (five or fewer if the model is tuned, by the size of the data), or, where models without
@@ -138,6 +144,8 @@ def assess(
     start = time.perf_counter()
     _check(repeats, level, permutations, statistic)
     data = AssessedRows.of(estimator, X, y, groups, sample_weight, confounds)
+    if score is not None:
+        data = replace(data, lead=_lead(score, data))
     told = nullcontext() if progress is None else progress_callback(progress)
     auc_method, prefit = "", isinstance(cv, str) and cv == "prefit"
     with told, caught_warnings() as caught:
@@ -362,6 +370,16 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
             "the log-loss. Leave out such classes, merge them, or use other folds."
         )
     return [(doubt, UserWarning) for doubt in doubts]
+
+
+def _lead(score: Any, data: AssessedRows) -> str:
+    """A main score for classes, by name."""
+    if data.classes is None or score not in ("accuracy", "balanced_accuracy"):
+        raise ValueError(
+            'score must be "accuracy" or "balanced_accuracy" for classes, and None for numbers, '
+            f"got {score!r} instead: intervals and p-values are those of the main score."
+        )
+    return str(score)
 
 
 def _check(repeats: Any, level: Any, permutations: Any, statistic: Any) -> None:

@@ -51,6 +51,7 @@ PER_VALUE, PER_PRODUCT = 40.0, 0.05
 SECONDS = 10.0  # of such work up to which the model is tested on its own lattice
 FOLDS, GAMMAS, ALPHAS = 10, 12, 42  # as many as there are, at most, by default
 TUNED = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
+LABELS = ("accuracy", "balanced_accuracy")  # scores of classes that are tested
 SAME, QUICK = "same", "quick"
 
 
@@ -168,7 +169,7 @@ def ready(
         permute=permute or ("within-folds" if inside else None),
         exchange=exchange,
         random_state=random_state,
-        scoring=["r2"] if data.classes is None else ["accuracy", "balanced_accuracy"],
+        scoring=["r2"] if data.classes is None else sorted(LABELS, key=data.score_name.__ne__),
         pooled=True,
         checkpoint=checkpoint,
     )

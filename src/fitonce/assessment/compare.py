@@ -246,7 +246,7 @@ def compare(
     else:
         rows = next(iter(data.values()))
         partitions, said = _splits(cv, rows, repeats, random_state)
-    score, named = _row_score(scoring, rows), _name_of(scoring, rows)
+    score, named = _row_score(scoring, rows, sample_weight), _name_of(scoring, rows)
     if assessed and score is None:
         raise ValueError("with assessments, scoring must be None or the mean of a score of rows.")
     held: dict[str, HeldOutValues] = {}
@@ -372,8 +372,16 @@ def _name_of(scoring: Any, data: AssessedRows | Assessment) -> str:
     return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
 
 
-def _row_score(scoring: Any, data: AssessedRows | Assessment) -> RowScore | None:
+def _row_score(
+    scoring: Any, data: AssessedRows | Assessment, sample_weight: Any
+) -> RowScore | None:
     """The score of a row, if the score is a mean over rows."""
+    if scoring is None and data.score_name == "balanced_accuracy":
+        labels, codes = np.unique(data.y, return_inverse=True)
+        w = None if sample_weight is None else on_host(sample_weight)
+        total = np.bincount(codes, weights=w)
+        each = total.sum() / (len(labels) * total)
+        return lambda y, said: (y == said) * each[np.searchsorted(labels, y)]
     if scoring is None and data.classes is None:
         variance = float(np.var(data.y))
         if variance == 0.0:

@@ -47,6 +47,7 @@ class AssessedRows:
     weights: np.ndarray | None
     classes: np.ndarray | None
     params: Mapping[str, Any]
+    lead: str | None = None  # the main score, if it is not the usual one
 
     @classmethod
     def of(
@@ -92,6 +93,8 @@ class AssessedRows:
     @property
     def score_name(self) -> str:
         """The main score."""
+        if self.lead is not None:
+            return self.lead
         return "r2" if self.classes is None else "accuracy"
 
     def weights_of(self, rows: np.ndarray) -> np.ndarray:

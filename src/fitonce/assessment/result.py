@@ -78,7 +78,7 @@ class Assessment:
         Held-out decision values.
     fold : array of shape (n_samples,)
         Index of the split in which the row was tested; -1 for rows that `cv` never tests.
-    score_name : {"accuracy", "r2"}
+    score_name : {"accuracy", "balanced_accuracy", "r2"}
         The main score.
     score, baseline : Estimate
         The main score of the estimator, over all held-out rows; and of a constant answer, the most
@@ -185,10 +185,10 @@ class Assessment:
 
     @property
     def accuracy(self) -> Estimate:
-        """The main score of a classification."""
-        if self.score_name != "accuracy":
+        """The accuracy of a classification."""
+        if self.classes is None:
             raise AttributeError("a regression has no accuracy; see score and metrics.")
-        return self.score
+        return self.intervals["accuracy"]
 
     @property
     def r2(self) -> Estimate:

@@ -93,6 +93,7 @@ def fit(
     landmarks: o.Landmarks = "auto",
     cv: o.Folds = None,
     repeats: o.Repeats = 1,
+    score: o.Score = "auto",
     permutations: o.Permutations = "auto",
     random_state: o.Seed = 0,
     out: o.Out = None,
@@ -168,6 +169,7 @@ def evaluate(
     landmarks: o.Landmarks = "auto",
     cv: o.Folds = None,
     repeats: o.Repeats = 1,
+    score: o.Score = "auto",
     permutations: o.Permutations = "0",
     random_state: o.Seed = 0,
     json: o.Json = False,
@@ -249,13 +251,7 @@ def permute(
     priors: o.Priors = None,
     confounding: o.Confounding = "remove",
     permutations: Annotated[int, o.setting(o.CHECK, "Number of permutations.", min=1)] = 999,
-    statistic: Annotated[
-        str,
-        o.setting(
-            o.CHECK,
-            "quick: tuned for every permutation on a coarser lattice; same: on the model's own.",
-        ),
-    ] = "quick",
+    statistic: o.Statistic = "quick",
     permute: Annotated[
         str | None,
         o.setting(
@@ -387,6 +383,7 @@ def report(
     sheet: o.Sheet = None,
     cv: o.Folds = None,
     repeats: o.Repeats = 1,
+    score: o.Score = "auto",
     permutations: o.Permutations = "auto",
     random_state: o.Seed = 0,
     data: o.Data = True,

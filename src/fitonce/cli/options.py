@@ -136,12 +136,27 @@ Folds = Annotated[
         CHECK, "Number of folds; by default 5 above 500 rows, 5 to 10 below.", "--folds", min=2
     ),
 ]
+Score = Annotated[
+    str,
+    setting(
+        CHECK,
+        "The main score of classes: accuracy, balanced (the mean recall of the classes), or auto: "
+        "balanced with --priors, or if one class has nine tenths of the rows.",
+    ),
+]
 Repeats = Annotated[
     int, setting(CHECK, "How often to repeat the cross-validation with new folds.", min=1)
 ]
 Permutations = Annotated[
     str,
     setting(CHECK, "Permutations for the p-value: auto (999, at most 1,000 rows), 0 or a number."),
+]
+Statistic = Annotated[
+    str,
+    setting(
+        CHECK,
+        "quick: tuned for every permutation on a coarser lattice; same: on the model's own.",
+    ),
 ]
 Seed = Annotated[
     int, setting(CHECK, "Seed for folds, permutations and landmarks.", "--seed", min=0)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from sklearn.datasets import load_breast_cancer
 from threadpoolctl import threadpool_limits
@@ -42,6 +43,8 @@ from .outputs import check_output, make_folder, places
 from .show import Screen
 from .table import Table, read_table, stem_of
 
+SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}
+MOST_OF_ALL = 0.9  # share of a class from which accuracy says little
 SMALL = 1000  # rows up to which one BLAS thread is faster than several
 COMPARED = (*KERNELS[1:], "forest", "baseline")
 PICTURES = (".png", ".svg", ".pdf")
@@ -107,8 +110,21 @@ def modelled(
 def assessed(estimator: Any, parts: Design, given: Given) -> Assessment:
     """The assessment; it contains its warnings, so that Python need not print them."""
     options = parts.row_options | taken(assess, given) | {"cv": parts.folds(given.get("cv"))}
+    options["score"] = main_score(parts, given)
     with caught_warnings():
         return assess(estimator, parts.X, parts.y, **options)
+
+
+def main_score(parts: Design, given: Given) -> str | None:
+    """The score that comes first: that of the user, or balanced accuracy where one class has nearly
+    all rows, or all classes count alike.
+    """
+    asked = one_of(given.get("score", "auto"), "score", ("auto", *SCORES))
+    if parts.task == "regression":
+        return None
+    _, sizes = np.unique(parts.y, return_counts=True)
+    rare = sizes.max() >= MOST_OF_ALL * len(parts.y) or given.get("priors") is not None
+    return SCORES["balanced" if rare else "accuracy"] if asked == "auto" else SCORES[asked]
 
 
 # ---- commands that take a table ------------------------------------------------------------------
