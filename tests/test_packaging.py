@@ -27,7 +27,11 @@ def spaced(requirement: str) -> str:
 
 def test_the_conda_recipe_has_the_dependencies_of_the_project():
     recipe = load("recipe/recipe.yaml")
-    wanted = [f"python {PROJECT['requires-python']}", *map(spaced, PROJECT["dependencies"])]
+    extras = PROJECT["optional-dependencies"]
+    command = [one for name in ("cli", "io", "report", "plot") for one in extras[name]]
+    needed = [*PROJECT["dependencies"], *(one for one in command if "fitonce" not in one)]
+    needed = [one.replace("matplotlib", "matplotlib-base") for one in needed]
+    wanted = [f"python {PROJECT['requires-python']}", *map(spaced, needed)]
     assert recipe["requirements"]["run"] == wanted
     (script,) = PROJECT["scripts"].items()
     assert recipe["build"]["python"]["entry_points"] == [" = ".join(script)]

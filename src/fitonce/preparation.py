@@ -57,7 +57,8 @@ class ClippedScaler(StandardScaler):
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the means and variances; `fit` calls this once."""
-        if not (isinstance(self.limit, (int, float, np.number)) and self.limit > 0):
+        limit: Any = self.limit
+        if not isinstance(limit, (int, float, np.number)) or not limit > 0:
             raise RefusedError(
                 f"limit must be a positive number of standard deviations, got {self.limit!r} "
                 "instead."

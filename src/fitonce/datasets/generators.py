@@ -362,7 +362,7 @@ def _fair_labels(n_samples: int, random_state: Any) -> tuple[np.random.Generator
     return rng, np.where(rng.integers(2, size=_count(n_samples)) > 0, 1, -1)
 
 
-def _count(value: int, name: str = "n_samples", least: int = 1) -> int:
+def _count(value: Any, name: str = "n_samples", least: int = 1) -> int:
     if not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r} instead.")
     return int(value)

@@ -30,7 +30,7 @@ METHODS = ("jackknife+", "cv+", "jackknife-minmax", "full")
 FOLDS = 10  # of CV+ by default, as in its paper (Barber et al. 2021)
 
 
-def check_asked(confidence: float, method: str) -> None:
+def check_asked(confidence: Any, method: str) -> None:
     """Refuse an invalid confidence or method."""
     number = isinstance(confidence, (int, float, np.floating)) and not isinstance(confidence, bool)
     if not number or not 0.0 < confidence < 1.0:

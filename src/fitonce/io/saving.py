@@ -190,7 +190,7 @@ def _version(module: str) -> str:
     return str(importlib.import_module(module).__version__)
 
 
-def _plain_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+def _plain_metadata(metadata: Any) -> dict[str, Any]:
     """The metadata as JSON will return it."""
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):

@@ -159,7 +159,7 @@ def permutation_test_targets(
     check_estimator(estimator)
     check_counts(n_permutations, None, 1, exact)
     check_place(checkpoint)
-    if not (isinstance(scoring, str) and scoring in SCORES):
+    if scoring not in list(SCORES):
         raise ValueError(
             f"scoring must be one of {', '.join(map(repr, SCORES))}, got {scoring!r} instead."
         )
