@@ -79,6 +79,22 @@ def test_bad_rows(estimator, rows, match):
     unfit(match, estimator(), rows, targets(estimator))
 
 
+@every_estimator
+def test_bad_rows_of_another_namespace(estimator):
+    xp = pytest.importorskip("array_api_strict")
+    few = "at least two rows and one feature"
+    bad = ((X[:1], few), (X[:, :0], few), (X[:, 0], "Expected 2D"), (replaced(X, np.inf), "NaN or"))
+    for rows, match in bad:
+        y = targets(estimator)[: len(rows)]
+        unfit(match, estimator(), xp.asarray(np.array(rows)), xp.asarray(np.array(y)))
+    model = estimator(alpha=1.0).fit(
+        xp.asarray(np.array(X)), xp.asarray(np.array(targets(estimator)))
+    )
+    refused("X has 2 features, but", model.predict, xp.asarray(np.array(X[:, :2])))
+    refused(few, model.predict, xp.asarray(np.array(X[:, :0])))
+    assert model.predict(xp.asarray(np.array(X[:1]))).shape == (1,)
+
+
 @pytest.mark.parametrize("n", [0, 1])
 @every_estimator
 def test_too_few_rows(estimator, n):

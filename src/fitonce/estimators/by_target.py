@@ -68,7 +68,7 @@ def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
     p = 0 if problem.X is None else int(problem.X.shape[1])
     wanted = dual, held_out, p * t <= max(STORED, n * t)
     kept: dict[str, Array] = {}
-    told = ProgressCounter(t, model.verbose, "targets solved")
+    progress = ProgressCounter(t, model.verbose, "targets solved")
     for block in row_blocks(t, columns_at_once(COPIES * n, like)):
         Y, own = columns.block(block, like), alphas[block]
         for mu in np.unique(own).tolist():
@@ -81,7 +81,7 @@ def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
                     shape = int(values.shape[0]), t
                     kept[name] = namespace(like).empty(shape, dtype=dtype, device=device(like))
                 _put(kept[name], block.start + chosen, values)
-        told(block.stop - block.start)
+        progress(block.stop - block.start)
     if dual:
         of_rows, intercept = kept["dual_coef"], kept["intercept"][0, :]
         others = kept.get("coef"), model._centred, kept.get("confound_coef")

@@ -141,8 +141,8 @@ def _columns(
             f"confounds must have one row for each row of X ({n_samples}), got {len(columns[0])} "
             f"in {method} instead."
         )
-    settled = [_settled(column) for column in columns]
-    for name, column, given in zip(names, settled, series, strict=True):
+    plain = [_plain(column) for column in columns]
+    for name, column, given in zip(names, plain, series, strict=True):
         if not str(given.dtype).startswith(CATEGORIES) and _looks_like_dates(column):
             raise ValueError(
                 f"the confound {name!r} has dates as text, such as {str(column[0])!r}; as a "
@@ -150,7 +150,7 @@ def _columns(
                 "with pandas.to_datetime, or to numbers. If each date is a level, pass them as a "
                 "category of a data frame."
             )
-    return names, settled
+    return names, plain
 
 
 def _column(series: Any) -> np.ndarray:
@@ -161,7 +161,7 @@ def _column(series: Any) -> np.ndarray:
     return _texts(as_objects)
 
 
-def _settled(column: np.ndarray) -> np.ndarray:
+def _plain(column: np.ndarray) -> np.ndarray:
     """Dates and spans of time as days, dates since 1970; objects that are all numbers as such."""
     if column.dtype.kind == "O" and all(isinstance(value, date) for value in column):
         column = np.array([_universal(value) for value in column], dtype="datetime64[us]")

@@ -23,6 +23,7 @@ from ..uncertainty.intervals import conformal_sets, hull, jackknife_minmax, jack
 from ..uncertainty.left_out import ELEMENTS, LeftOut, influence, left_out, mass_of
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
 from ..uncertainty.sets import FullSets, LeftOutSets, mass_of_classes
+from .parameter_values import is_finite_number
 from .record import FitRecord
 from .setup import default_folds, folds_of
 
@@ -32,8 +33,7 @@ FOLDS = 10  # of CV+ by default, as in its paper (Barber et al. 2021)
 
 def check_asked(confidence: Any, method: str) -> None:
     """Refuse an invalid confidence or method."""
-    number = isinstance(confidence, (int, float, np.floating)) and not isinstance(confidence, bool)
-    if not number or not 0.0 < confidence < 1.0:
+    if not is_finite_number(confidence) or not 0.0 < confidence < 1.0:
         raise ValueError(
             f"confidence must be a number between 0 and 1, got {confidence!r} instead: 0.9 asks "
             "for intervals that contain 90 % of new rows."
@@ -255,8 +255,7 @@ def signal_variances(given: Any, record: FitRecord) -> np.ndarray:
     """σ² (t,) as requested: a number, or "profile"."""
     if isinstance(given, str) and given == "profile":
         return profiled_variance(record.problem, record.path)
-    number = isinstance(given, (int, float, np.floating)) and not isinstance(given, bool)
-    if not number or not 0.0 < given < np.inf:
+    if not is_finite_number(given) or given <= 0.0:
         raise ValueError(
             f'signal_variance must be a positive number or "profile", got {given!r} instead.'
         )
