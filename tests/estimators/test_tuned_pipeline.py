@@ -189,17 +189,19 @@ def test_probabilities_after_a_selection_know_that_columns_are_noise(model, kind
     assert np.mean(losses[TunedPipeline]) < bound < least < np.mean(losses[Pipeline])
 
 
-def test_a_whole_pipeline_is_calibrated_on_its_literal_refits():
-    """Groups and weights reach the refits; the threshold moves once."""
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_whole_pipeline_is_calibrated_on_its_literal_refits(grouped):
+    """Groups and weights reach the refits, classes are stratified; the threshold moves once."""
     X, y, _ = table(4)
     X = np.random.default_rng(1).normal(size=(N, 20)) + 0.5 * X["a"].to_numpy()[:, None]
     groups, weights = np.arange(N) // 3, np.random.default_rng(0).uniform(0.5, 2.0, N)
     chain = [("best", SelectKBest(k=3)), ("model", LeastSquaresSVC(gamma=0.1, alpha=1.0))]
-    given = {"model__groups": groups, "model__sample_weight": weights}
+    given = {"model__sample_weight": weights} | ({"model__groups": groups} if grouped else {})
     model = TunedPipeline(chain).set_params(model__calibration="sigmoid").fit(X, y, **given)
     plain = Pipeline(chain).set_params(model__calibration=None)
-    folds, decision = GroupKFold(5).split(X, y, groups), np.empty(N)
-    for train, test in folds:
+    cv = GroupKFold(5) if grouped else StratifiedKFold(5, shuffle=True, random_state=0)
+    decision = np.empty(N)
+    for train, test in cv.split(X, y, groups):
         own = {name: values[train] for name, values in given.items()}
         decision[test] = plain.fit(X[train], y[train], **own).decision_function(X[test])
     found = fit_calibration("sigmoid", decision, (y == "yes").astype(int), weights)
