@@ -8,8 +8,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.cross_decomposition import PLSRegression
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_selection import SelectFromModel, SelectKBest
-from sklearn.linear_model import LogisticRegression
+from sklearn.impute import IterativeImputer, KNNImputer
+from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.model_selection import cross_val_predict as literal_predict
@@ -21,6 +23,7 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Tune
 from fitonce.assessment import significance
 from fitonce.assessment.chance import quick
 from fitonce.crossval.depends import depends
+from fitonce.estimators.fitted import with_first_steps
 from fitonce.estimators.probability import fit_calibration
 from fitonce.estimators.tuned_pipeline import step_with_targets
 
@@ -229,7 +232,10 @@ def test_sets_and_intervals_after_a_step_that_uses_targets_are_refused():
         (SelectFromModel(LogisticRegression()), True),
         (PLSRegression(), True),
         (ColumnTransformer([("city", TargetEncoder(), [0])]), True),
+        (KernelFisherDiscriminant(), True),
         (StandardScaler(), False),
+        (KNNImputer(), False),
+        (ColumnTransformer([("n", IterativeImputer(BayesianRidge()), [0])]), False),
         (ColumnTransformer([("city", OneHotEncoder(), [0])]), False),
         ("passthrough", False),
     ],
@@ -250,6 +256,12 @@ def test_an_assessment_warns_of_probabilities_that_are_too_sure():
             warnings.simplefilter("ignore", fitonce.RefitWarning)
             warnings.filterwarnings("error", message=".*uses y")
             fitonce.assess(quiet, X, y, **given)
+
+
+def test_steps_before_the_model_fit_alone():
+    X, y = np.random.default_rng(0).normal(size=(40, 30)), np.arange(40) % 2
+    alone = with_first_steps(TunedPipeline(NOISE))[:-1].fit_transform(X, y)
+    np.testing.assert_array_equal(alone, SelectKBest(k=10).fit_transform(X, y))
 
 
 def test_saved_and_exported_as_chosen(tmp_path):

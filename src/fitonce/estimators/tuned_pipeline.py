@@ -176,8 +176,11 @@ def step_with_targets(pipeline: Pipeline) -> str | None:
     without one. A step of one's own whose `fit` has y=None is taken not to use it.
     """
     for name, step in pipeline.steps[:-1]:
-        parts = [step, *(step.get_params().values() if hasattr(step, "get_params") else ())]
-        if any(_uses_targets(part) for part in parts if isinstance(part, BaseEstimator)):
+        every = [step, *(step.get_params().values() if hasattr(step, "get_params") else ())]
+        parts = [p for p in every if isinstance(p, BaseEstimator) and hasattr(p, "fit")]
+        imputers = [part for part in parts if type(part).__module__.startswith("sklearn.impute.")]
+        of_imputers = [id(value) for one in imputers for value in one.get_params().values()]
+        if any(_uses_targets(part) for part in parts if id(part) not in of_imputers):
             return str(name)
     return None
 
@@ -203,9 +206,10 @@ def warn_of_targets(estimator: Any) -> None:
 
 
 def _uses_targets(step: BaseEstimator) -> bool:
-    """Whether y is needed by declaration, has no default, or is scored (SelectKBest)."""
-    y = signature(step.fit).parameters.get("y") if hasattr(step, "fit") else None
-    needed = step.__sklearn_tags__().target_tags.required or hasattr(step, "score_func")
+    """Whether y is needed by declaration, predicted, scored (SelectKBest), or has no default."""
+    y, tags = signature(step.fit).parameters.get("y"), step.__sklearn_tags__()
+    predicts = tags.estimator_type in ("classifier", "regressor")
+    needed = tags.target_tags.required or predicts or hasattr(step, "score_func")
     return bool(needed or (y is not None and y.default is y.empty))
 
 
