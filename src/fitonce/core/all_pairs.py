@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array, eye_like, to_numpy, zeros_like_shape
+from .arrays import eye_like, to_numpy
 from .holdout import Smoother, Targets
 
 
@@ -24,14 +24,16 @@ def leave_pairs_out(smoother: Smoother, targets: Targets, mu: float) -> np.ndarr
 
     For a single column of targets; on the diagonal row i alone is deleted.
     """
-    fitted = smoother.fit(targets, mu)
-    r = to_numpy(fitted.residual)[:, 0]
-    M, (B, D) = to_numpy(_dense(smoother, mu)), _forces(smoother, mu)
+    fitted, unit = smoother.fit(targets, mu), eye_like(smoother.n_samples, smoother.Q0)
+    fits = fitted.residual, smoother.fit(smoother.project(unit), mu).residual
+    r, M = (to_numpy(A) for A in fits)
     own = np.diagonal(M)
     A11, A12, A22 = own[:, None], M, own[None, :]
-    q1, q2 = r[:, None], r[None, :]
-    if B is not None and D is not None:
-        gain = _through_forces(B, D, to_numpy(fitted.dual)[:, 0])
+    q1, q2 = r, r.T
+    if smoother.has_duals:
+        forced = smoother.fit(smoother.project(0.0 * unit), mu, unit)
+        B, D, alpha = (to_numpy(A) for A in (forced.residual, forced.dual, fitted.dual))
+        gain = _through_forces(B, -D, alpha[:, 0])
         A11, A12, A22 = A11 + gain[..., 0, 0], A12 + gain[..., 0, 1], A22 + gain[..., 1, 1]
         q1, q2 = q1 + gain[..., 0, 2], q2 + gain[..., 1, 2]
     with np.errstate(divide="ignore", invalid="ignore"):  # on the diagonal
@@ -39,24 +41,6 @@ def leave_pairs_out(smoother: Smoother, targets: Targets, mu: float) -> np.ndarr
     alone = smoother.leave_one_out(targets, np.asarray([mu])).residual
     np.fill_diagonal(rho, to_numpy(alone)[0, :, 0])
     return np.asarray(rho)
-
-
-def _dense(smoother: Smoother, mu: float) -> Array:
-    """I - H as a matrix."""
-    residual_map = smoother.residual_map(mu)
-    if residual_map.dense is not None:
-        return residual_map.dense
-    return residual_map(eye_like(smoother.n_samples, smoother.Q0))
-
-
-def _forces(smoother: Smoother, mu: float) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """B and D (n, n): what unit forces do to the residuals and, with a minus, to α."""
-    if not smoother.has_duals:
-        return None, None
-    n = smoother.n_samples
-    none = smoother.project(zeros_like_shape((n, n), smoother.Q0))
-    forced = smoother.fit(none, mu, eye_like(n, smoother.Q0))
-    return to_numpy(forced.residual), -to_numpy(forced.dual)
 
 
 def _through_forces(B: np.ndarray, D: np.ndarray, alpha: np.ndarray) -> np.ndarray:
