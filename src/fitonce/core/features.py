@@ -291,11 +291,15 @@ class FeatureNorm(Smoother):
         xp, landmarks = namespace(S), self.dropping.within(rows)
         E = self.dropping.directions(landmarks)
         N = E.T @ take(self.dropping.N, landmarks) @ self.solved.W
-        solve_D = spd_solver((N * omega) @ N.T) if N.shape[0] else _unchanged
+        solve_D = spd_solver((N * omega) @ N.T)
         reduced = eye_like(S.shape[1], S) * omega - (omega[:, None] * N.T) @ solve_D(N * omega)
-        values, vectors = eigh_overwriting(0.5 * (reduced + reduced.T))
-        root = vectors * xp.sqrt(xp.where(values > 0, values, xp.zeros_like(values)))
-        solve = complement_solver(xp.concat([take(self.Q0, rows), S @ root], axis=1))
+        bias = take(self.Q0, rows)
+        if len(rows) <= S.shape[1]:
+            solve = spd_solver(eye_like(len(rows), S) - bias @ bias.T - S @ reduced @ S.T)
+        else:
+            values, vectors = eigh_overwriting(0.5 * (reduced + reduced.T))
+            root = vectors * xp.sqrt(xp.where(values > 0, values, xp.zeros_like(values)))
+            solve = complement_solver(xp.concat([bias, S @ root], axis=1))
         position = np.full(self.n_samples, -1)
         position[rows] = np.arange(len(rows))
         zero = zeros_like_shape((len(rows), N.shape[0]), S)
@@ -359,10 +363,6 @@ def _large(deletions: Sequence[Deletion], p: int) -> dict[int, Deletion]:
     """The folds that are better trained anew than taken out by a system of their rows."""
     folds = enumerate(deletions)
     return {i: fold for i, fold in folds if not 0 < len(fold[0]) <= SMALL_FOLD * p}
-
-
-def _unchanged(B: Array) -> Array:
-    return B
 
 
 def _scores(rotated: Callable[[Array], Array], X: Array, scale: Array | None) -> Array:
