@@ -8,8 +8,8 @@ import pytest
 import reference
 from fitonce.core.arrays import NotPositiveDefiniteError
 from fitonce.kernels import Kernel
-from fitonce.tuning.data import Data
-from fitonce.tuning.exact import exact_problem
+from fitonce.tuning.problem_from_rows import exact_problem
+from fitonce.tuning.specification import Data
 from problems import NORMS, Case, make_case
 
 

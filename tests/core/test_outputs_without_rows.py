@@ -9,11 +9,10 @@ import reference
 from fitonce.core.readout import Indicators, Numbers, Readout, Signs
 from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import Landmarks
-from fitonce.tuning.data import Data
-from fitonce.tuning.exact import exact_problem
-from fitonce.tuning.on_landmarks import landmark_problem
 from fitonce.tuning.outputs import outputs_without_each, read_without
 from fitonce.tuning.problem import Problem
+from fitonce.tuning.problem_from_rows import exact_problem, landmark_problem
+from fitonce.tuning.specification import Data
 from problems import NORMS, rbf
 
 KERNEL = Kernel("rbf", {"gamma": 0.3})

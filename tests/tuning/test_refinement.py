@@ -20,9 +20,8 @@ from fitonce.estimators.setup import setup_of
 from fitonce.kernels import RADIAL
 from fitonce.tuning import Tuner, newton
 from fitonce.tuning.gradient import Objective, Term, fold_gradient, squared_loss
-from fitonce.tuning.newton import Losses, step_at
 from fitonce.tuning.problem import Problem
-from fitonce.tuning.refine import loss_and_slope, smoothed_loss
+from fitonce.tuning.refine import Losses, loss_and_slope, smoothed_loss, step_at
 from problems import ESTIMATORS, make_case
 
 # ---- derivatives in log mu -----------------------------------------------------------------------

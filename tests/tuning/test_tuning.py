@@ -44,7 +44,7 @@ from fitonce.estimators.fitted import criterion_of
 from fitonce.estimators.setup import setup_of
 from fitonce.kernels import scale_gamma
 from fitonce.tuning import Branch, GammaLattice, Trial, Trials, search
-from fitonce.tuning.edges import warn_at_edges
+from fitonce.tuning.trial_runner import TrialRunner
 from problems import ESTIMATORS
 from reference import held_out_of
 
@@ -573,11 +573,13 @@ def test_default_gammas_surround_one_over_the_size_of_what_they_multiply(kernel:
 )
 def test_a_gamma_at_the_end_of_what_may_be_tried_is_told(step: int, advice: str | None) -> None:
     setup = setup_of(KernelRidge(), *data_for(KernelRidge))
-    spec, smoother = setup.specification, setup.tuner().problem({"gamma": 1.0}).smoother
+    runner = TrialRunner(setup.tuner())
+    runner.branches = [Branch({}, GammaLattice(3))]
+    smoother = setup.tuner().problem({"gamma": 1.0}).smoother
     trial = Trial({"gamma": 2.0 ** (3 + step)}, np.ones(1), np.ones(1))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        warn_at_edges(spec, [Branch({}, GammaLattice(3))], trial, smoother)
+        runner.warn_at_edges(trial, smoother)
     assert [advice in str(each.message) for each in told] == ([] if advice is None else [True])
 
 
@@ -600,8 +602,15 @@ DEFAULTS = {  # module and name, and what a search is made of: with others, ever
         "NEGLIGIBLE": 1e-2,
         "SIMPLER": 1e-4,
     },
-    "refine": {"ALTERNATIONS": 4, "WITHIN": np.log(4.0), "CONVERGED": 1e-4},
-    "newton": {"HALVINGS": 20, "STEPS": 50, "CONVERGED": 1e-8, "APART": 2.0**-7},
+    "refine": {
+        "ALTERNATIONS": 4,
+        "WITHIN": np.log(4.0),
+        "CLOSE_ROUNDS": 1e-4,
+        "HALVINGS": 20,
+        "STEPS": 50,
+        "CONVERGED": 1e-8,
+        "APART": 2.0**-7,
+    },
     "specification": {
         "TUNED_VALUES": {
             "penalty": ("function", "dual"),
@@ -610,7 +619,7 @@ DEFAULTS = {  # module and name, and what a search is made of: with others, ever
         }
     },
     "criterion": {"AUTO": "auto", "BOTH": "squared_error+log_loss"},
-    "edges": {"HALF": 0.5},
+    "trial_runner": {"HALF": 0.5},
 }
 
 

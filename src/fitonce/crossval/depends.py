@@ -31,7 +31,7 @@ from ..estimators.parameters import labels_decide, rows_decide
 from ..estimators.setup import accepted_setup
 from ..estimators.validation import is_foreign_array
 from ..kernels import asymmetry, largest_entry
-from ..tuning.scorers import SCORER
+from ..tuning.criterion import SCORER
 from .confounds import taken
 
 STEPS = (  # without labels

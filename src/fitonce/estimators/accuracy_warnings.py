@@ -20,8 +20,8 @@ from ..core.holdout import Path
 from ..core.numerical_warnings import depth_inside_package, warn_numerical
 from ..core.readout import Readout
 from ..core.ties import EPSILON
-from ..tuning.data import Data
 from ..tuning.problem import Problem
+from ..tuning.specification import Data
 from .parameter_values import NUMBER, word
 
 INACCURATE = (

@@ -16,7 +16,6 @@ from ..core.holdout import Fitted, Path
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..kernels import Kernel, KernelSum, SummedKernel
-from ..tuning.edges import warn_at_edges
 from ..tuning.refine import refine
 from ..tuning.solution import Solution
 from ..tuning.trial_runner import TrialRunner
@@ -127,7 +126,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if setup.specification.refines:
             with tasks.task("refine"):
                 trials, best, self.refinement_ = refine(tuner, trials, best)
-        warn_at_edges(tuner.specification, runner.branches, best.trial, best.problem.smoother)
+        runner.warn_at_edges(best.trial, best.problem.smoother)
         self._set_search(setup, trials, best)
         warn_of_weighted_landmarks(self.penalty_, setup.data)
         warn_of_greedy_landmarks(self)
@@ -194,7 +193,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         path = problem.path(np.asarray([mu])) if path is None else path
         warn_if_inaccurate(problem, mu, path, record.readout)
         fitted: Fitted = record.fitted(path)
-        self.leverage_ = problem.leverage(path)
+        self.leverage_ = 1.0 - path.one_minus_h[0, :]
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
         evidence = problem.evidence(fitted) if record.readout.needs_scatter else None
         self._set_model(problem.solution(fitted, mu), record.readout, evidence)

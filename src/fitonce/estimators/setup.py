@@ -25,9 +25,8 @@ from ..core.splits import Splits, checked_splits, complement, row_numbers
 from ..kernels import KernelSum, families
 from ..landmarks.choice import landmarks_for
 from ..tuning.criterion import Criterion, resolved
-from ..tuning.data import Data
 from ..tuning.decompose import row_scale_of
-from ..tuning.specification import Specification
+from ..tuning.specification import Data, Specification
 from ..tuning.tuner import Tuner
 from .confounding import coding_of
 from .parameter_values import check_alpha, is_precomputed

@@ -29,7 +29,7 @@ from ..crossval.metrics import (
     vectorised,
 )
 from ..estimators.fitted import final_step, is_model
-from ..tuning.scorers import SCORER, HeldOutClassifier, HeldOutRegressor
+from ..tuning.criterion import SCORER, HeldOutClassifier, HeldOutRegressor
 from .literal import of_rows
 
 

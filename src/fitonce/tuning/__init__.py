@@ -2,7 +2,7 @@
 
 from .gamma_search import Branch, search
 from .lattice import GammaLattice, alpha_lattice
-from .newton import NewtonStep, newton
+from .refine import NewtonStep, newton
 from .trial_runner import TrialRunner
 from .trials import Trial, Trials
 from .tuner import Tried, Tuner

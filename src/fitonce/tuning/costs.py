@@ -21,9 +21,9 @@ from ..core.memory import (
 from ..core.progress import has_callback, report_progress
 from ..core.rows import dense_like, on_host
 from ..kernels import Kernel
-from .data import Data
 from .decompose import few_features
 from .gamma_search import Branch
+from .specification import Data
 from .trials import described
 
 # float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band

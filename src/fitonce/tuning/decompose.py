@@ -147,7 +147,7 @@ def prepared_kernel(
 ) -> Prepared:
     X = _off_origin(X, kernel, fit_intercept, row_scale)
     centred = fit_intercept is True
-    K = _kernel_matrix(X, kernel, centred)
+    K, _ = _kernel_and_offset(X, kernel, centred)
     Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
     if not centred:
         K = _scaled(K, fit_intercept, row_scale)
@@ -188,11 +188,6 @@ def _weighted_means(K: Array, anchor: Array, w: Array) -> Array:
     for rows in row_blocks(K.shape[0]):
         total = total + (K[rows, :] - anchor.T).T @ w[rows, :]
     return total
-
-
-def _kernel_matrix(X: Any, kernel: Kernel, constant: bool) -> Array:
-    """K, up to a constant where that is allowed; X itself where precomputed."""
-    return _kernel_and_offset(X, kernel, constant)[0]
 
 
 def _kernel_and_offset(X: Any, kernel: Kernel, constant: bool) -> tuple[Array, float]:

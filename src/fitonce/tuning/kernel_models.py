@@ -182,10 +182,6 @@ def _dense(K: Any) -> Array:
     return K.toarray() if sp.issparse(K) else K
 
 
-def _sum_of_squares(X: Array) -> Array:
-    return namespace(X).sum(X**2, axis=1)
-
-
 def _new_kernel(model: KernelModel, X: Any, own: bool, matrix: bool) -> NewKernel:
     kernel, s, penalized = model.kernel, model.row_scale, model.fit_intercept == "penalized"
     if kernel.precomputed:
@@ -217,5 +213,9 @@ def _linear(model: KernelModel, X: Any, matrix: bool) -> tuple[Array, Array, Arr
     if matrix:
         own = _dense(X @ X.T)
     else:
-        own = np.ravel(X.multiply(X).sum(axis=1)) if sp.issparse(X) else _sum_of_squares(X)
+        own = (
+            np.ravel(X.multiply(X).sum(axis=1))
+            if sp.issparse(X)
+            else namespace(X).sum(X**2, axis=1)
+        )
     return _dense(X @ rows.T), KQ0, own

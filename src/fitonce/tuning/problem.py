@@ -34,10 +34,10 @@ from ..core.splits import complement
 from ..core.sum_of_smoothers import Sum, SumFitted, SumSmoothing
 from ..kernels import Kernel
 from ..landmarks.features import LandmarkMap
-from .data import Data
 from .decompose import FitIntercept
 from .kernel_models import free_columns, kernel_smoothing, kernel_solution
 from .solution import Solution
+from .specification import Data
 
 LINEAR = Kernel("linear")
 
@@ -153,10 +153,6 @@ class Problem:
         E = self.smoother.residual_scatter(self.projected, mus)
         return Evidence(E, self.sizes + 0.0 * E[:, 0, :])
 
-    def leverage(self, path: Path) -> Array:
-        """The diagonal of H (n,) at the mu of a path."""
-        return 1.0 - path.one_minus_h[0, :]
-
     def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         """The model of a fit as coefficients, with the weights of the features of a linear kernel
         unless they are not wanted.
@@ -268,12 +264,6 @@ class Problem:
         with np.errstate(divide="ignore" if len(self.alone) else None):
             return path.leave_one_out()
 
-    def left_out_residuals(self, columns: Array, mus: np.ndarray) -> Array:
-        """Leave-one-out residuals (m, n, t) of other targets (n, t), scaled as the rows are."""
-        other = self.with_targets(columns)
-        residual = other.targets - other.held_out_targets(mus, None)[0]
-        return residual if self.row_scale is None else self.row_scale * residual
-
     def values_without_each(self, path: Path) -> Array:
         """Predicted targets (n, t) of every row by the model without it, at the mu of a path."""
         return self.held_out_targets(path.mus, None, path)[0][0, ...]
@@ -326,18 +316,15 @@ class Problem:
             if self.fits_anew(deletion[0])
         }
 
-    def of_rows(self, rows: np.ndarray) -> Problem:
-        """The problem of some of the rows, decomposed anew."""
+    def refit(self, deleted: np.ndarray, mu: float) -> Refit:
+        """The model of the rows that are not deleted, decomposed anew."""
         assert self.data is not None and self.anew is not None
+        rows = complement(deleted, self.n_samples)
         data = replace(self.data, targets=self.targets, columns=None)
         some = replace(data.rows(rows), landmarks=data.landmarks)
         if self.kernel.precomputed:
             some = replace(some, X=square_block(data.X, rows))
-        return self.anew(some)
-
-    def refit(self, deleted: np.ndarray, mu: float) -> Refit:
-        kept = complement(deleted, self.n_samples)
-        return Refit(self, self.of_rows(kept), kept, mu)
+        return Refit(self, self.anew(some), rows, mu)
 
     def _refitted(self, mus: np.ndarray, deleted: np.ndarray, rows: np.ndarray) -> Array:
         """Values (m, k, t) of some rows by the models without those deleted."""

@@ -17,7 +17,7 @@ import numpy as np
 from ..core.arrays import asarray_like, namespace, to_numpy
 from ..core.holdout import Deletion
 from ..core.rows import dense_like
-from .data import Data
+from .specification import Data
 
 SAMPLED_FROM = 400  # rows; below, every kernel is tried on all of them
 PROBED_FROM = 1000  # rows; below, the walk on all of them decomposes: benchmarks/search_quality.py
@@ -49,11 +49,6 @@ class Sample:
         return restricted
 
 
-def sample_size(n_samples: int) -> int:
-    """A third of the rows; for small sets up to half of them."""
-    return max(n_samples // 3, min(n_samples // 2, SAMPLE))
-
-
 def sample_of(data: Data, deletions: Sequence[Deletion] | None = None) -> Sample:
     """The sample of the rows that train. Cost: one projection and a sort."""
     n = data.X.shape[0]
@@ -63,7 +58,7 @@ def sample_of(data: Data, deletions: Sequence[Deletion] | None = None) -> Sample
     for number, (deleted, _) in enumerate(deletions or ()):
         split[deleted] = number
     order = np.lexsort((split, *data.targets.T, weights, place))
-    m = sample_size(n)
+    m = max(n // 3, min(n // 2, SAMPLE))
     taken = np.zeros(n, dtype=bool)
     taken[order[((np.arange(m) + 0.5) * n / m).astype(int)]] = True
     if data.codes is not None:

@@ -19,16 +19,14 @@ from ..core.readout import Evidence, Readout
 from ..core.resolvent import Resolvent
 from ..core.smoothers import FunctionNorm
 from .costs import alphas_at_once, check_fits
-from .data import Data
-from .exact import exact_problem
 from .fit_criteria import fit_losses
 from .gamma_search import Branch
 from .lattice import alpha_lattice
 from .many_targets import block_losses
-from .on_landmarks import confounded_landmarks, landmark_problem
 from .problem import Problem
+from .problem_from_rows import confounded_landmarks, exact_problem, landmark_problem
 from .sample import PROBED_FROM, SAMPLED_FROM, Sample, sample_of
-from .specification import Specification
+from .specification import Data, Specification
 from .trials import Parameters, Trial
 
 TOGETHER_UP_TO = 300  # rows; with more, decompositions take longer than everything else

@@ -22,11 +22,10 @@ from ..core.confounds import ConfoundBasis
 from ..core.holdout import Deletion
 from ..core.rows import dense_like
 from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, SumPlan, central_gamma
-from .data import Data
 from .decompose import FitIntercept, bias_basis
 from .gamma_search import Attempt
 from .gradient import Objective, Term, squared_loss
-from .specification import Specification
+from .specification import Data, Specification
 from .trials import Parameters, Trial, Trials
 
 SHIFTS = (-4, -2, 0, 2, 4)  # powers of two by which all widths leave their centers at first
