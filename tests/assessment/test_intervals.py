@@ -179,15 +179,26 @@ def test_holm():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tuned", [False, True])
-def test_intervals_cover_what_they_say(tuned):
-    """200 draws of pure noise, where Wilson's interval of one partition covers 87 %."""
-    alpha = [1.0, 10.0, 100.0] if tuned else 1.0
-    model, hits = LeastSquaresSVC(gamma=0.1, alpha=alpha, calibration=None), 0
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+def test_intervals_cover_what_they_say(kind, tuned):
+    """200 draws of pure noise: the scores of the model of all rows on new ones. Wilson's interval
+    of one partition covers 87 % there.
+    """
+    model = LeastSquaresSVC if kind == "labels" else KernelRidge
+    model = model(gamma=0.1, alpha=[1.0, 10.0, 100.0] if tuned else 1.0)
+    names = ("accuracy", "roc_auc", "log_loss", "brier") if kind == "labels" else ("r2", "mae")
+    held = dict.fromkeys(names, 0)
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        answer = assess(model, rng.normal(size=(30, 5)), np.arange(30) % 2, permutations=0)
-        hits += answer.accuracy.low <= 0.5 <= answer.accuracy.high
-    assert hits / 200 >= 0.91
+        X, X_new = rng.normal(size=(30, 5)), rng.normal(size=(2000, 5))
+        y, y_new = (rng.permutation(np.arange(n) % 2) for n in (30, 2000))
+        if kind == "numbers":
+            y, y_new = rng.normal(size=30), rng.normal(size=2000)
+        found = assess(model, X, y, permutations=0).intervals
+        truth = assess(clone(model).fit(X, y), X_new, y_new, cv="prefit").metrics
+        for name in names:
+            held[name] += found[name].low <= truth[name] <= found[name].high
+    assert min(held.values()) / 200 >= 0.91, held
 
 
 @pytest.mark.parametrize(("few", "many"), [(15, 15), (17, 23)])

@@ -39,7 +39,7 @@ import fitonce
 from fitonce.assessment import assess
 from fitonce.assessment.render import SCORES, joined, score_name
 from fitonce.report import Origin, write_report
-from fitonce.report.drawings import Figure
+from fitonce.report.drawings import Figure, choice_figures
 from fitonce.report.explorer import LADDER, script_json
 from fitonce.report.results import Channel, boundary
 from fitonce.report.subject import Subject
@@ -806,6 +806,17 @@ def test_columns_that_matter(tmp_path):
     text = text_of(write_report(tmp_path / "a.html", model, X, y).read_text("utf-8"))
     for loss, low, high in zip(found.loss, found.low, found.high, strict=True):
         assert f"{loss:+.3f} [{low:+.3f}, {high:+.3f}]" in text
+
+
+def test_no_label_of_an_axis_is_a_formula():
+    """Labels are drawn as they are; those of short logarithmic axes would be mathematics."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    for alphas in ([0.03, 0.1, 0.3], [0.2, 0.8]):
+        model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=alphas).fit(X, y)
+        figures = choice_figures(Subject.of(model, X, y), include_data=True)
+        path = next(found.svg for found in figures if found.name == "path")
+        assert "$" not in path and (">0.1<" in path or ">0.2<" in path)
 
 
 def test_columns_that_cannot_be_left_out():

@@ -269,9 +269,9 @@ def columns(found: Any, most: int | None = None) -> Block:
         f"[low, high]: {100 * found.level:g} % interval; p: of no loss, corrected for "
         f"{len(found.names)} columns"
     ]
-    notes += [f"The other {len(found.names) - len(rows)} columns matter less."] * (
-        len(rows) < len(found.names)
-    )
+    rest = len(found.names) - len(rows)
+    if rest:
+        notes.append(f"{rest} further column{' matters' if rest == 1 else 's matter'} less.")
     width = 4 if labels else 3
     score = f"{SCORES[found.score_name]} of held-out rows {found.score:.3f}"
     title = f"{score}, with the settings of this model kept; without a column:"

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..assessment import ColumnImportance
 from ..assessment.data import n_columns
 from ..assessment.render import score_name, shortened
 from ..core.arrays import to_numpy
@@ -91,6 +92,25 @@ def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
         _weights(subject) if hasattr(subject.model, "coef_") else None,
     ]
     return [found for found in every if found is not None]
+
+
+def columns_figure(found: ColumnImportance | None) -> Figure | None:
+    """What prediction loses without each column."""
+    if found is None:
+        return None
+    return figure(
+        "columns",
+        lambda: _short(BarDisplay.from_importance(found, n_shown=12)),
+        "Bars of what held-out prediction loses without each column, with intervals.",
+        f"What is lost without each column, with {100 * found.level:g} % intervals. Columns in "
+        "color matter, corrected for their number.",
+    )
+
+
+def _short(display: BarDisplay) -> BarDisplay:
+    """With a label that fits below narrow axes; the caption says the rest."""
+    display.ax_.set_xlabel(display.name.partition(" without")[0])
+    return display
 
 
 def _fit(subject: Subject) -> Figure:
@@ -298,6 +318,8 @@ def figure(name: str, draw: Callable[[], Any], alt: str, caption: str) -> Figure
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         display = draw()
         for axes in display.figure_.axes:
+            if axes.get_xscale() == "log":  # its own labels are mathematics, which is not parsed
+                axes.xaxis.set_minor_formatter("{x:g}" if _narrow(axes.get_xlim()) else "")
             for collection in axes.collections:
                 collection.set_rasterized(len(collection.get_offsets()) > MOST_MARKS)
         buffer = io.StringIO()
@@ -306,6 +328,11 @@ def figure(name: str, draw: Callable[[], Any], alt: str, caption: str) -> Figure
         )
         plt.close(display.figure_)
     return Figure(name, _inline(buffer.getvalue(), name), alt, caption)
+
+
+def _narrow(limits: tuple[float, float]) -> bool:
+    """Whether a logarithmic axis has hardly a power of ten on it, so that others are labelled."""
+    return limits[1] < 10 * limits[0]
 
 
 def _inline(svg: str, name: str) -> str:

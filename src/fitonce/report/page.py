@@ -20,7 +20,7 @@ from ..core.version import __version__
 from ..estimators.confounding import confounded_words
 from ..estimators.fitted import criterion_of
 from ..plotting.style import rounded
-from .drawings import choice_figures, performance_figures
+from .drawings import choice_figures, columns_figure, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer, legend, numbers, script_json
 from .subject import Origin, Subject, calibrated, chosen_values, own_score, own_splits
 from .tables import (
@@ -246,7 +246,7 @@ def _context(
     subject: Subject, title: str | None, include_data: bool, verification: Any
 ) -> dict[str, Any]:
     """The template variables, except for the table of rows and the explorer."""
-    counts = confusions(subject)
+    counts, left_out = confusions(subject), importance(subject)
     script = _resource("rows.js") + _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return {
@@ -270,7 +270,8 @@ def _context(
         "dependence": dependence(subject) if include_data else [],
         "performance_figures": performance_figures(subject, include_data),
         "choice_figures": choice_figures(subject, include_data),
-        "importance": importance(subject),
+        "importance": left_out,
+        "columns_figure": columns_figure(left_out),
         "explorer": None,
         "no_explorer": NO_ROOM,
         "size": SIZE,
