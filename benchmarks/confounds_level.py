@@ -24,18 +24,20 @@ PERMUTATIONS = 99
 
 
 def rows(rng, n, shape, discrete):
-    """Features, a confound, and the part of it that targets follow."""
+    """Features, a confound, the part of it that targets follow, and deviations of the noise."""
     c = rng.normal(size=n)
     if discrete:
         c = np.digitize(c, [-0.5, 0.5]).astype(float) - 1.0
-    effect = c if shape == "linear" else c**2 - 1.0
-    X = effect[:, None] * rng.uniform(0.5, 1.5, size=5) + rng.normal(size=(n, 5))
-    return X, c, effect
+    effect = c**2 - 1.0 if shape == "nonlinear" else c
+    deviation = np.exp(0.5 * c) if shape == "unequal" else np.ones(n)
+    noise = deviation[:, None] * rng.normal(size=(n, 5))
+    X = effect[:, None] * rng.uniform(0.5, 1.5, size=5) + noise
+    return X, c, effect, deviation
 
 
 def pvalue(rng, n, shape, task, confounds, kernel):
     discrete = confounds == "levels"
-    X, c, effect = rows(rng, n, shape, discrete)
+    X, c, effect, deviation = rows(rng, n, shape, discrete)
     given = {
         "ignored": None,
         "numbers": c,
@@ -43,7 +45,7 @@ def pvalue(rng, n, shape, task, confounds, kernel):
         "levels": np.array(list("abc"))[c.astype(int) + 1] if discrete else None,
     }[confounds]
     if task == "regression":
-        y = effect + rng.normal(size=n)
+        y = effect + deviation * rng.normal(size=n)
         model = KernelRidge(1.0, kernel=kernel, gamma=0.1)
     else:
         y = (rng.uniform(size=n) < 1.0 / (1.0 + np.exp(-1.5 * effect))).astype(int)
@@ -59,6 +61,7 @@ def cells():
     """What is simulated, the most telling first."""
     shapes, sizes, kernels = ("linear", "nonlinear"), (40, 100), ("linear", "rbf")
     tasks = ("classes", "regression")
+    yield "numbers", "regression", "unequal", 100, "linear"
     for task in tasks:
         for shape in shapes:
             yield "ignored", task, shape, 100, "linear"

@@ -131,14 +131,56 @@ def test_what_tears_labels_and_confounds_apart_is_refused():
         next(conditional.exchange.others())
 
 
-def test_a_confound_that_acts_in_a_curve_is_warned_of():
-    curve = (AGE - AGE.mean()) ** 2 / 50 + 0.3 * rng.normal(size=N)
-    with pytest.warns(ValidityWarning, match="nonlinearly"):
-        Question.of(MODELS["ridge"], X, curve, None, 3, None, None, AGE)
-    squares = np.column_stack([AGE, AGE**2])
+def nonlinear(case, n=100, seed=0):
+    """y and features that follow confounds in the same way, and nothing else; codes as numbers."""
+    random = np.random.default_rng(seed)
+    Z = random.normal(size=(n, 2))
+    codes = random.integers(5, size=n)
+    effect = {
+        "square": Z[:, 0] ** 2,
+        "interaction": Z[:, 0] * Z[:, 1],
+        "cubic": Z[:, 0] ** 3 - 3.0 * Z[:, 0],
+        "wave": np.sin(3.0 * Z[:, 0]),
+        "codes": np.array([0.0, 1.5, -1.0, 1.0, -0.5])[codes],
+        "straight": Z @ [1.0, -1.0],
+    }[case]
+    given = codes.astype(float) if case == "codes" else Z
+    return given, effect + random.normal(size=n), effect[:, None] + random.normal(size=(n, 3))
+
+
+def warned_of(words, *given):
     with pytest.warns(ValidityWarning, match="approximate") as caught:
-        Question.of(MODELS["ridge"], X, curve, None, 3, None, None, squares)
-    assert not any("nonlinearly" in str(warning.message) for warning in caught)
+        Question.of(*given)
+    return any(words in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("case", ["square", "interaction", "cubic", "wave", "codes", "straight"])
+@pytest.mark.parametrize("classes", [False, True])
+def test_confounds_that_act_nonlinearly_are_warned_of(case, classes):
+    rates = []
+    for seed in range(4):
+        Z, y, features = nonlinear(case, 160 if classes else 100, seed)
+        model, target = (MODELS["fisher"], y > 0) if classes else (MODELS["ridge"], y)
+        rates.append(warned_of("nonlinearly", model, features, target, None, 3, None, None, Z))
+    assert sum(rates) <= 1 if case == "straight" else sum(rates) >= 3
+
+
+def test_a_curve_whose_columns_are_given_is_not_warned_of():
+    Z, y, features = nonlinear("square")
+    squares = np.column_stack([Z, Z**2])
+    assert not warned_of("nonlinearly", MODELS["ridge"], features, y, None, 3, None, None, squares)
+
+
+def test_codes_that_are_numbers_are_asked_about():
+    Z, y, features = nonlinear("codes")
+    given = MODELS["ridge"], features, y, None, 3, None, None
+    table = pd.DataFrame({"clinic": Z, "age": np.random.default_rng(1).normal(size=len(Z))})
+    assert warned_of("'clinic' looks like codes: it has 5 whole numbers", *given, table)
+    for numbers in (Z + 0.5, np.arange(len(Z)) // 2, Z == 1, table["age"]):
+        other = pd.DataFrame({"age": table["age"], "other": numbers})
+        assert not warned_of("looks like codes", *given, other)
+    table["clinic"] = table["clinic"].astype(str)
+    assert not warned_of("looks like codes", *given, table)
 
 
 def test_positions_remove_confounds_at_every_place():

@@ -29,13 +29,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from ..core.confounds import ConfoundBasis
 from ..core.numerical_warnings import depth_inside_package
-from ..estimators.confounding import coding_of, discrete_levels
+from ..estimators.confounding import Coding, coding_of, discrete_levels
+from .curvature import is_curved
 from .exchange import Exchange, Rearrangement, ValidityWarning, blocks_of
 
 STEPS = 50  # of the Markov chain between the hub and a labeling, as its authors use
@@ -44,7 +44,7 @@ LEVELS = "within levels of the confounds"
 RESIDUALS = "residuals given the confounds (Freedman-Lane, approximate)"
 CONDITIONAL = "given a model of the classes by the confounds (approximate)"
 ALLOWED = (None, "within", "rows")
-CURVED = 0.01  # level of the test for curvature
+MOST_CODES = 12  # whole numbers of a confound, up to which it may be a category
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,25 @@ class Confounded:
     levels: np.ndarray | None = None
     base: np.ndarray | None = None
     log_q: np.ndarray | None = None
-    curved: bool = False  # y depends nonlinearly on a confound, which a straight line misses
+    curved: bool = False  # y depends nonlinearly on confounds, which a linear model misses
 
     @classmethod
-    def of(cls, confounds: Any, y: np.ndarray, labels: np.ndarray, classifier: bool) -> Confounded:
+    def of(
+        cls, confounds: Any, X: Any, y: np.ndarray, labels: np.ndarray, classifier: bool
+    ) -> Confounded:
         levels = discrete_levels(confounds, len(y))
         if levels is not None:
             return cls(LEVELS, levels=levels)
-        C = coding_of(confounds, len(y))[1]
-        if classifier:
-            curved = _curved(C, np.eye(labels.max() + 1)[labels])
-            return cls(CONDITIONAL, log_q=_log_probabilities(C, labels), curved=curved)
-        numbers = y.astype(np.float64).reshape(len(y), -1)
+        coding, C = coding_of(confounds, len(y))
+        warn_of_codes(coding, C)
         Q0 = ConfoundBasis.of(C, None).Q0
+        if classifier:
+            log_q = _log_probabilities(C, labels)
+            left = np.eye(log_q.shape[1])[labels] - np.exp(log_q)
+            return cls(CONDITIONAL, log_q=log_q, curved=is_curved(C, Q0, left, X))
+        numbers = y.astype(np.float64).reshape(len(y), -1)
         base = Q0 @ (Q0.T @ numbers)
-        return cls(RESIDUALS, base=base, curved=_curved(C, numbers))
+        return cls(RESIDUALS, base=base, curved=is_curved(C, Q0, numbers - base, X))
 
     @property
     def approximate(self) -> bool:
@@ -107,10 +111,10 @@ class Confounded:
         )
         if self.curved:
             warnings.warn(
-                "y depends on a confound nonlinearly, and a straight line does not remove this "
-                "dependence: such tests reject far more often than their level (40 to 99 % at 5 % "
-                "in simulations). Add the square of the confound as a column, or bin it into "
-                "categories.",
+                "y depends on the confounds nonlinearly (in a curve, or one by way of another): "
+                "kernel ridge regression predicts from them what a linear model leaves. Such tests "
+                "reject far more often than their level (40 to 100 % at 5 % in simulations). Add "
+                "squares and products of the confounds as columns, or bin them into categories.",
                 ValidityWarning,
                 stacklevel=depth_inside_package(),
             )
@@ -131,22 +135,22 @@ def _log_probabilities(C: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.asarray(model.predict_log_proba(Z))
 
 
-def _curved(C: np.ndarray, Y: np.ndarray) -> bool:
-    """Whether squares of the confounds explain more of the targets (n, t) than expected by chance,
-    with an F test at 1 % divided by the number of targets.
-    """
-    Z = C - C.mean(axis=0)
-    line = ConfoundBasis.of(C, None)
-    curve = ConfoundBasis.of(np.hstack([Z, Z**2]), None)
-    more = curve.U.shape[1] - line.U.shape[1]
-    left = len(C) - 1 - curve.U.shape[1]
-    if more < 1 or left < 1:
-        return False
-    before, after = (np.sum((Y - r.Q0 @ (r.Q0.T @ Y)) ** 2, axis=0) for r in (line, curve))
-    known = after > 0
-    ratio = ((before - after)[known] / more) / (after[known] / left)
-    pvalues = scipy.stats.f.sf(ratio, more, left)
-    return bool(np.any(pvalues < CURVED / max(1, len(pvalues))))
+def warn_of_codes(coding: Coding, C: np.ndarray) -> None:
+    """Ask about numeric confounds of a few whole numbers, each of them on several rows."""
+    widths = [1 if levels is None else len(levels) for levels in coding.levels]
+    for name, levels, at in zip(coding.names, coding.levels, np.cumsum([0, *widths]), strict=False):
+        if levels is not None:
+            continue
+        found, counts = np.unique(C[:, at], return_counts=True)
+        if 2 < len(found) <= MOST_CODES and counts.min() > 1 and np.all(found % 1 == 0):
+            warnings.warn(
+                f"the confound {name!r} looks like codes: it has {len(found)} whole numbers, which "
+                "are taken as a straight line. If they stand for sites, devices or other "
+                "categories, give them as text (or as a category of a data frame), so that each "
+                "has a mean of its own.",
+                ValidityWarning,
+                stacklevel=depth_inside_package(),
+            )
 
 
 @dataclass(frozen=True)

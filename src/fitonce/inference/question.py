@@ -92,7 +92,7 @@ class Question:
         split = partial(_split, X, given_y, split_metadata)
         given, held = None, groups  # what confounds make of it, and what labels move within
         if confounds is not None:
-            given = Confounded.of(confounds, host, labels, classifier)
+            given = Confounded.of(confounds, X, host, labels, classifier)
             given.check(exchange, permute)
             held = _within(groups if exchange != "rows" else None, given.levels)
             exchange = "rows" if held is None else "within"
