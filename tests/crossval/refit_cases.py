@@ -355,3 +355,8 @@ def assert_same_value(got: Any, expected: Any, tolerance: float) -> None:
         assert_same(got, expected, tolerance)
     else:
         np.testing.assert_array_equal(got, expected)
+
+
+def same(case: Case, function: str, **kwargs: Any) -> Outcome:
+    """The same for the estimator and the rows of a case."""
+    return assert_same_outcome(function, case.estimator, case.X, case.y, **kwargs)

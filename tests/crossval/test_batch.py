@@ -19,10 +19,7 @@ SPLITTERS = {
     "folds of two sizes": KFold(7, shuffle=True, random_state=0),
     "stratified": StratifiedKFold(4),
     "overlapping": ShuffleSplit(5, test_size=0.3, random_state=0),
-    "masks": [
-        (np.arange(31) >= 8, np.arange(31) < 8),
-        (np.arange(31) < 20, np.arange(31) >= 20),
-    ],
+    "masks": [(np.arange(31) >= 8, np.arange(31) < 8), (np.arange(31) < 20, np.arange(31) >= 20)],
 }
 every_splitter = pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS)
 classifiers = pytest.mark.parametrize(

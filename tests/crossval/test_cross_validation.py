@@ -31,6 +31,7 @@ from refit_cases import (
     held_out_rows,
     make_case,
     refits,
+    same,
 )
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning, UnsetMetadataPassedError
@@ -193,7 +194,7 @@ def _check_outputs(case: Case, models: Sequence[Any], partition: bool) -> np.nda
 @pytest.mark.parametrize("splitter", OTHER_SPLITS)
 def test_cross_val_predict_refuses_what_is_no_partition_as_scikit_learn_does(splitter):
     case = make_case(splitter=splitter)
-    assert_same_outcome("cross_val_predict", case.estimator, case.X, case.y, **case.arguments)
+    same(case, "cross_val_predict", **case.arguments)
     with pytest.raises(ValueError, match=r"only works for partitions; use by_fold=True"):
         fitonce.cross_val_predict(
             case.estimator, case.X, case.y, method="transform", **case.arguments
@@ -382,37 +383,19 @@ BINARY_SCORERS = {
 def test_scorers(model, scoring):
     case = make_case(model, size="small", splitter="StratifiedKFold")
     options = {"scoring": scoring, "cv": case.cv, "error_score": "raise"}
-    expected = assert_same_outcome(
-        "cross_validate", case.estimator, case.X, case.y, return_train_score=True, **options
-    )
+    expected = same(case, "cross_validate", return_train_score=True, **options)
     assert expected.error is None and not expected.categories
     if not isinstance(scoring, (list, dict)) and scoring is not several:
-        assert_same_outcome("cross_val_score", case.estimator, case.X, case.y, **options)
+        same(case, "cross_val_score", **options)
 
 
 def test_scorers_of_several_classes_and_of_targets():
     case = make_case("KFD, 3 classes")
     scoring = ["f1_weighted", "roc_auc_ovr", "neg_log_loss", "matthews_corrcoef"]
-    assert_same_outcome(
-        "cross_validate",
-        case.estimator,
-        case.X,
-        case.y,
-        scoring=scoring,
-        cv=case.cv,
-        return_train_score=True,
-    )
+    same(case, "cross_validate", scoring=scoring, cv=case.cv, return_train_score=True)
     case = make_case("ridge, 2 targets")
     scoring = {"r2": "r2", "error": "neg_mean_absolute_error"}
-    expected = assert_same_outcome(
-        "cross_validate",
-        case.estimator,
-        case.X,
-        case.y,
-        scoring=scoring,
-        cv=5,
-        return_train_score=True,
-    )
+    expected = same(case, "cross_validate", scoring=scoring, cv=5, return_train_score=True)
     assert expected.error is None and set(expected.value) >= {"train_r2", "test_error"}
 
 
@@ -683,9 +666,7 @@ def test_identical_training_rows_warn():
 
 def test_a_method_that_the_estimator_lacks_is_asked_of_the_estimator():
     case = make_case("ridge, 1 target")
-    assert_same_outcome(
-        "cross_val_predict", case.estimator, case.X, case.y, method="decision_function"
-    )
+    same(case, "cross_val_predict", method="decision_function")
     case = make_case("LS-SVM, 2 classes")
     assert_same_outcome(
         "cross_val_predict",
@@ -843,14 +824,7 @@ def test_masks_as_splits():
     case = make_case()
     folds = np.arange(60) % 3
     masks = [(folds != fold, folds == fold) for fold in range(3)]
-    assert_same_outcome(
-        "cross_validate",
-        case.estimator,
-        case.X,
-        case.y,
-        cv=masks,
-        scoring=["accuracy", "neg_log_loss"],
-    )
+    same(case, "cross_validate", cv=masks, scoring=["accuracy", "neg_log_loss"])
     by_mask, by_index = (
         fitonce.cross_val_predict(
             case.estimator, case.X, case.y, cv=cv, method="decision_function", by_fold=True
@@ -879,15 +853,8 @@ class PlainSplitter:
 def test_a_users_own_splitter(routing):
     case = make_case()
     with sklearn.config_context(enable_metadata_routing=routing):
-        assert_same_outcome("cross_validate", case.estimator, case.X, case.y, cv=PlainSplitter())
-        assert_same_outcome(
-            "cross_val_predict",
-            case.estimator,
-            case.X,
-            case.y,
-            cv=PlainSplitter(),
-            method="decision_function",
-        )
+        same(case, "cross_validate", cv=PlainSplitter())
+        same(case, "cross_val_predict", cv=PlainSplitter(), method="decision_function")
 
 
 @pytest.mark.parametrize("request_weights", [True, False, None, "how_often"], ids=str)
@@ -988,6 +955,4 @@ def test_groups_and_n_jobs():
                 case.estimator, case.X, case.y, cv=case.cv, groups=case.groups, n_jobs=n_jobs
             )
             np.testing.assert_array_equal(got, expected)
-    assert_same_outcome(
-        "cross_val_score", case.estimator, case.X, case.y, cv=case.cv
-    )  # the groups are missing
+    same(case, "cross_val_score", cv=case.cv)  # the groups are missing

@@ -36,12 +36,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fitonce
-from fitonce import (
-    KernelFisherDiscriminant,
-    KernelRidge,
-    LeastSquaresSVC,
-    RefitWarning,
-)
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, RefitWarning
 from fitonce.crossval import CrossValidation, Route
 
 

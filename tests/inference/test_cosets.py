@@ -218,12 +218,7 @@ CASES: dict[str, tuple[Any, int, Any, Any]] = {
         None,
     ),
     "numbers": (NUMBERS, 0, KFold(4), None),
-    "numbers, pipeline": (
-        make_pipeline(StandardScaler(), NUMBERS),
-        0,
-        KFold(4),
-        None,
-    ),
+    "numbers, pipeline": (make_pipeline(StandardScaler(), NUMBERS), 0, KFold(4), None),
 }
 
 

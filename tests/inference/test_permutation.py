@@ -60,6 +60,8 @@ MODELS = {
     "LS-SVM, no bias": LeastSquaresSVC(gamma=0.2, alpha=0.3, fit_intercept=False),
     "LS-SVM, dual": LeastSquaresSVC(gamma=0.2, alpha=0.3, penalty="dual"),
 }
+of_fisher, of_svm = (partial(permutation_test_score, MODELS[n]) for n in ("fisher", "LS-SVM"))
+by_sklearn = sklearn.model_selection.permutation_test_score
 SPLITTERS = {
     "KFold": KFold(4),
     "KFold, shuffled": KFold(4, shuffle=True, random_state=3),
@@ -109,11 +111,7 @@ def compare(estimator: Any, X: Any, y: Any, **options: Any) -> PermutationTest:
     options.setdefault("permute", as_sklearn(estimator, y, options.get("cv")))
     own = {name: options[name] for name in ("permute", "exact") if name in options}
     expected = quietly(
-        sklearn.model_selection.permutation_test_score,
-        estimator,
-        X,
-        y,
-        **{k: v for k, v in options.items() if k not in own},
+        by_sklearn, estimator, X, y, **{k: v for k, v in options.items() if k not in own}
     )
     got = quietly(permutation_test_score, estimator, X, y, **options)
     np.testing.assert_allclose(got[0], expected[0], rtol=1e-8, atol=1e-10)
@@ -221,10 +219,7 @@ class Weeks(GroupKFold):
 def test_groups_of_a_splitter_are_passed_by_keyword(permute: str) -> None:
     X, y = shifted_classes(2)
     given: dict[str, Any] = {"groups": np.arange(N) % 5, "n_permutations": 6, "permute": permute}
-    weeks, plain = (
-        quietly(permutation_test_score, MODELS["fisher"], X, y, cv=cv, **given)
-        for cv in (Weeks(3), GroupKFold(3))
-    )
+    weeks, plain = (quietly(of_fisher, X, y, cv=cv, **given) for cv in (Weeks(3), GroupKFold(3)))
     assert weeks.score == plain.score
     if permute == "resplit":
         compare(MODELS["fisher"], X, y, cv=Weeks(3), **given)
@@ -233,9 +228,7 @@ def test_groups_of_a_splitter_are_passed_by_keyword(permute: str) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("scoring", [None, "scorer", "auc"])
 @pytest.mark.parametrize(
-    "cv",
-    [GroupKFold(3), Weeks(3), StratifiedKFold(3)],
-    ids=["groups", "weeks", "rows"],
+    "cv", [GroupKFold(3), Weeks(3), StratifiedKFold(3)], ids=["groups", "weeks", "rows"]
 )
 def test_metadata_routing(cv: Any, scoring: str | None, weighted: bool) -> None:
     X, y = shifted_classes(2)
@@ -273,28 +266,17 @@ def test_metadata_routing_refuses_what_scikit_learn_refuses() -> None:
             {"params": {"weeks": groups}},
         ):
             errors = []
-            for function in (
-                sklearn.model_selection.permutation_test_score,
-                permutation_test_score,
-            ):
+            for function in (by_sklearn, permutation_test_score):
                 with pytest.raises((ValueError, TypeError)) as error:
                     function(MODELS["fisher"], X, y, **options)
                 errors.append(error)
             assert errors[0].type is errors[1].type
             said = [str(error.value).replace("'", "")[:20] for error in errors]
             assert said[0] == said[1]
-        whole = permutation_test_score(
-            MODELS["fisher"],
-            X,
-            y,
-            cv=GroupKFold(3),
-            params={"groups": groups},
-            exchange="within",
-            n_permutations=3,
+        whole = of_fisher(
+            X, y, cv=GroupKFold(3), params={"groups": groups}, exchange="within", n_permutations=3
         )
-    plain = permutation_test_score(
-        MODELS["fisher"], X, y, cv=GroupKFold(3), groups=groups, n_permutations=3
-    )
+    plain = of_fisher(X, y, cv=GroupKFold(3), groups=groups, n_permutations=3)
     np.testing.assert_array_equal(whole.permutation_scores, plain.permutation_scores)
 
 
@@ -310,10 +292,7 @@ def test_shared_generator() -> None:
             cv=KFold(3, shuffle=True, random_state=np.random.RandomState(0)),
             n_permutations=5,
         )
-        for function in (
-            sklearn.model_selection.permutation_test_score,
-            partial(permutation_test_score, permute="resplit"),
-        )
+        for function in (by_sklearn, partial(permutation_test_score, permute="resplit"))
     ]
     np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-12)
     assert results[1].mode == "resplit"
@@ -371,15 +350,7 @@ def test_scores_from_one_pass(n_classes: int, permute: str) -> None:
         )
     for number, name in enumerate(names):
         if permute == "resplit":
-            expected = quietly(
-                sklearn.model_selection.permutation_test_score,
-                model,
-                X,
-                y,
-                cv=3,
-                scoring=name,
-                n_permutations=2,
-            )
+            expected = quietly(by_sklearn, model, X, y, cv=3, scoring=name, n_permutations=2)
         else:
             expected = every[0][number], [null[number] for null in every[1]]
         np.testing.assert_allclose(together.scores[name], expected[0], rtol=1e-8, err_msg=name)
@@ -417,12 +388,8 @@ def test_auc_with_tied_decisions() -> None:
 
     options: dict[str, Any] = {"cv": KFold(3), "n_permutations": 6}
     scorer = make_scorer(tied_auc, response_method="decision_function")
-    expected = sklearn.model_selection.permutation_test_score(
-        MODELS["LS-SVM"], X, y, scoring=scorer, **options
-    )
-    got = permutation_test_score(
-        MODELS["LS-SVM"], X, y, scoring="roc_auc", permute="free", **options
-    )
+    expected = by_sklearn(MODELS["LS-SVM"], X, y, scoring=scorer, **options)
+    got = of_svm(X, y, scoring="roc_auc", permute="free", **options)
     np.testing.assert_allclose(got[1], expected[1], atol=1e-12)
 
 
@@ -430,8 +397,7 @@ def test_confusion_matrix_and_correlation() -> None:
     X, y = shifted_classes()
     cv = KFold(3)
     result = quietly(
-        permutation_test_score,
-        MODELS["fisher"],
+        of_fisher,
         X,
         y,
         cv=cv,
@@ -448,7 +414,7 @@ def test_confusion_matrix_and_correlation() -> None:
         )
     assert result.pvalues["confusion_matrix"].shape == (3, 3)
     with pytest.raises(ValueError, match="first score must be a number"):
-        permutation_test_score(MODELS["fisher"], X, y, scoring="confusion_matrix")
+        of_fisher(X, y, scoring="confusion_matrix")
     target = X[:, 0] + np.random.default_rng(0).normal(size=N)
     ridge = KernelRidge(gamma=0.2, alpha=0.3)
     result = permutation_test_score(
@@ -467,16 +433,7 @@ def test_confusion_matrix_and_correlation() -> None:
 def test_pooled(scoring: str) -> None:
     X, y = shifted_classes(2)
     cv = KFold(4, shuffle=True, random_state=0)
-    result = permutation_test_score(
-        MODELS["fisher"],
-        X,
-        y,
-        cv=cv,
-        scoring=scoring,
-        pooled=True,
-        n_permutations=3,
-        permute="free",
-    )
+    result = of_fisher(X, y, cv=cv, scoring=scoring, pooled=True, n_permutations=3, permute="free")
     rng = np.random.RandomState(0)
     for number in range(-1, 3):
         permuted = y if number < 0 else y[rng.permutation(N)]
@@ -581,19 +538,15 @@ def test_within_folds_keeps_class_counts() -> None:
         for train, test in splits:
             assert permuted[test].sum() == y[test].sum() and permuted[train].sum() == y[train].sum()
     with pytest.raises(ValueError, match="nothing to permute"):
-        permutation_test_score(MODELS["fisher"], X, y, cv=LeaveOneOut(), permute="within-folds")
+        of_fisher(X, y, cv=LeaveOneOut(), permute="within-folds")
 
 
 def test_exchange_within_and_rows() -> None:
     X, y = shifted_classes(2)
     groups = np.arange(N) // 9
-    within_groups = permutation_test_score(
-        MODELS["fisher"], X, y, cv=KFold(3), groups=groups, n_permutations=4
-    )
-    rows = permutation_test_score(
-        MODELS["fisher"], X, y, cv=KFold(3), groups=groups, exchange="rows", n_permutations=4
-    )
-    plain = permutation_test_score(MODELS["fisher"], X, y, cv=KFold(3), n_permutations=4)
+    within_groups = of_fisher(X, y, cv=KFold(3), groups=groups, n_permutations=4)
+    rows = of_fisher(X, y, cv=KFold(3), groups=groups, exchange="rows", n_permutations=4)
+    plain = of_fisher(X, y, cv=KFold(3), n_permutations=4)
     np.testing.assert_array_equal(rows.permutation_scores, plain.permutation_scores)
     assert not np.array_equal(within_groups.permutation_scores, plain.permutation_scores)
     assert (within_groups.exchange, rows.exchange, plain.exchange) == ("within", "rows", "rows")
@@ -672,8 +625,7 @@ def test_exchanges_end_to_end(exchange: str) -> None:
     X = rng.normal(size=(40, 3)) + 0.7 * y[:, None]
     cv = GroupKFold(5)
     result = quietly(
-        permutation_test_score,
-        MODELS["fisher"],
+        of_fisher,
         X,
         y,
         cv=cv,
@@ -710,8 +662,7 @@ def test_sign_flips_of_numbers_end_to_end() -> None:
 def test_units_must_lie_in_a_fold() -> None:
     X, y = shifted_classes(2, n=40)
     with pytest.raises(ValueError, match="every group inside one test fold"):
-        permutation_test_score(
-            MODELS["fisher"],
+        of_fisher(
             X,
             y,
             cv=StratifiedKFold(4),
@@ -737,9 +688,7 @@ def test_units_must_lie_in_a_fold() -> None:
 def test_refused(cv: Any) -> None:
     X, y = shifted_classes(2)
     with pytest.raises(ValueError, match="is not valid here") as caught:
-        permutation_test_score(
-            MODELS["fisher"], X, y, cv=cv, groups=np.arange(N) // 2, permute="free"
-        )
+        of_fisher(X, y, cv=cv, groups=np.arange(N) // 2, permute="free")
     assert "within-folds" in str(caught.value) and "resplit" in str(caught.value)
 
 
@@ -751,42 +700,31 @@ def test_lists_of_splits() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for cv in (plain, stratified):
-            moved = permutation_test_score(MODELS["LS-SVM"], X, y, cv=cv, n_permutations=2)
+            moved = of_svm(X, y, cv=cv, n_permutations=2)
             assert moved.mode == "cosets"
+        assert of_svm(X, y, cv=plain, permute="free", n_permutations=2).mode == "free"
         assert (
-            permutation_test_score(
-                MODELS["LS-SVM"], X, y, cv=plain, permute="free", n_permutations=2
-            ).mode
-            == "free"
-        )
-        assert (
-            permutation_test_score(
-                MODELS["LS-SVM"], X, y, cv=stratified, permute="within-folds", n_permutations=2
-            ).mode
+            of_svm(X, y, cv=stratified, permute="within-folds", n_permutations=2).mode
             == "within-folds"
         )
     with pytest.raises(ValueError, match="is not valid here"):
-        permutation_test_score(MODELS["LS-SVM"], X, y, cv=stratified, permute="free")
+        of_svm(X, y, cv=stratified, permute="free")
     with pytest.raises(ValueError, match="cannot be recomputed"):
-        permutation_test_score(MODELS["LS-SVM"], X, y, cv=plain, permute="resplit")
+        of_svm(X, y, cv=plain, permute="resplit")
 
 
 def test_designed_order_is_warned_of() -> None:
     X, _ = shifted_classes(2, n=120)
     y = np.arange(120) % 2
     with pytest.warns(ValidityWarning, match="although the splitter ignores y"):
-        permutation_test_score(
-            MODELS["LS-SVM"], X, y, cv=KFold(5), n_permutations=2, permute="free"
-        )
+        of_svm(X, y, cv=KFold(5), n_permutations=2, permute="free")
 
 
 def test_nothing_to_permute() -> None:
     X, _ = shifted_classes(2)
     groups = np.arange(N) // 5
     with pytest.warns(ValidityWarning, match="no permutation changes the labels"):
-        result = permutation_test_score(
-            MODELS["LS-SVM"], X, groups % 2, cv=GroupKFold(3), groups=groups
-        )
+        result = of_svm(X, groups % 2, cv=GroupKFold(3), groups=groups)
     assert result.pvalue == 1.0
 
 
@@ -794,9 +732,7 @@ def test_hardly_anything_to_permute() -> None:
     few = np.repeat([0, 1], 10)
     few[0] = 1  # one label of one group of five
     with pytest.warns(ValidityWarning, match="only 5 different orders"):
-        permutation_test_score(
-            MODELS["fisher"], np.arange(20.0)[:, None], few, groups=np.arange(20) // 5, cv=3
-        )
+        of_fisher(np.arange(20.0)[:, None], few, groups=np.arange(20) // 5, cv=3)
 
 
 @pytest.mark.parametrize(
@@ -815,7 +751,7 @@ def test_hardly_anything_to_permute() -> None:
 def test_bad_arguments(options: dict[str, Any], message: str) -> None:
     X, y = shifted_classes(2)
     with pytest.raises(ValueError, match=message):
-        permutation_test_score(MODELS["LS-SVM"], X, y, **options)
+        of_svm(X, y, **options)
 
 
 # ---- p-values ------------------------------------------------------------------------------------
@@ -823,7 +759,7 @@ def test_bad_arguments(options: dict[str, Any], message: str) -> None:
 
 def test_result() -> None:
     X, y = shifted_classes(2)
-    result = permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=9)
+    result = of_svm(X, y, cv=KFold(3), n_permutations=9)
     assert isinstance(result, tuple) and len(result) == 3
     score, null, pvalue = result
     assert (score, pvalue) == (result.score, result.pvalue) and null is result.permutation_scores
@@ -917,25 +853,10 @@ def test_undefined_scores_are_no_evidence() -> None:
     y = np.isin(np.arange(N), [20, 21, 22, 23, 40, 41, 42, 43]).astype(
         int
     )  # none in the first fold
-    result = quietly(
-        permutation_test_score,
-        MODELS["LS-SVM"],
-        X,
-        y,
-        cv=KFold(3),
-        scoring="roc_auc",
-        n_permutations=9,
-        permute="free",
-    )
+    result = quietly(of_svm, X, y, cv=KFold(3), scoring="roc_auc", n_permutations=9, permute="free")
     assert np.isnan(result.score) and result.pvalue == 1.0
     expected = quietly(
-        sklearn.model_selection.permutation_test_score,
-        MODELS["LS-SVM"],
-        X,
-        y,
-        cv=KFold(3),
-        scoring="roc_auc",
-        n_permutations=9,
+        by_sklearn, MODELS["LS-SVM"], X, y, cv=KFold(3), scoring="roc_auc", n_permutations=9
     )
     np.testing.assert_allclose(result.permutation_scores, expected[1])
     assert expected[2] == 0.1
@@ -946,7 +867,7 @@ def test_early_stopping(permute: str) -> None:
     """Each score by its own draws up to the fifth that reaches it; the run goes on to the last."""
     X, _ = shifted_classes(2)
     y = np.random.default_rng(8).permutation(np.arange(N) % 2)
-    run = partial(permutation_test_score, MODELS["LS-SVM"], X, y, cv=KFold(3), permute=permute)
+    run = partial(of_svm, X, y, cv=KFold(3), permute=permute)
     everything = run(n_permutations=400, stop_after=400)
     hits = np.flatnonzero(everything.permutation_scores >= everything.score - 1e-10)
     assert not everything.stopped and everything.pvalue == (1 + len(hits)) / 401
@@ -968,9 +889,7 @@ def test_early_stopping_of_several_scores() -> None:
     cv = KFold(3, shuffle=True, random_state=0)
     options: dict[str, Any] = {"cv": cv, "n_permutations": 300, "max_bytes": 12_000}
     for order in (names, [names[1], names[0], names[2]]):
-        result = permutation_test_score(
-            MODELS["LS-SVM"], X, y, scoring=order, stop_after=4, **options
-        )
+        result = of_svm(X, y, scoring=order, stop_after=4, **options)
         done = result.n_permutations_done
         assert result.stopped and done < 300
         lasts = []
@@ -984,7 +903,7 @@ def test_early_stopping_of_several_scores() -> None:
         np.testing.assert_allclose(result.pvalues["confusion_matrix"][few], 4 / (done + 1))
         assert np.all(result.pvalues["confusion_matrix"] > 0)
     with pytest.raises(ValueError, match="cannot be combined with exact=True"):
-        permutation_test_score(MODELS["LS-SVM"], X, y, stop_after=4, exact=True, **options)
+        of_svm(X, y, stop_after=4, exact=True, **options)
 
 
 def test_a_second_score_cannot_become_zero() -> None:
@@ -1150,7 +1069,7 @@ def test_long_runs_are_announced(
     result = permutation_test_score(tuned, X, y, cv=KFold(3), n_permutations=3, permute="free")
     assert "for 3 permutations (per-fold" in capsys.readouterr().err
     assert result.route.fitted_folds == 0
-    permutation_test_score(MODELS["fisher"], X, y, cv=3, n_permutations=3)
+    of_fisher(X, y, cv=3, n_permutations=3)
     assert capsys.readouterr().err == ""
 
 
@@ -1162,10 +1081,8 @@ def test_long_runs_are_announced(
 )
 def test_blocks_do_not_matter(cv: Any) -> None:
     X, y = shifted_classes()
-    one = permutation_test_score(MODELS["fisher"], X, y, cv=cv, n_permutations=20)
-    small = permutation_test_score(
-        MODELS["fisher"], X, y, cv=cv, n_permutations=20, max_bytes=30_000
-    )
+    one = of_fisher(X, y, cv=cv, n_permutations=20)
+    small = of_fisher(X, y, cv=cv, n_permutations=20, max_bytes=30_000)
     np.testing.assert_allclose(small.permutation_scores, one.permutation_scores, atol=1e-12)
 
 
@@ -1182,9 +1099,7 @@ def test_memory_is_bounded() -> None:
     budget = 8 << 20
     for n_permutations in (200, 2000):
         tracemalloc.start()
-        permutation_test_score(
-            MODELS["fisher"], X, y, cv=KFold(5), n_permutations=n_permutations, max_bytes=budget
-        )
+        of_fisher(X, y, cv=KFold(5), n_permutations=n_permutations, max_bytes=budget)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0] + (1 << 20)
@@ -1207,7 +1122,7 @@ def test_resumed_from_a_checkpoint(
         "scoring": ["accuracy", "f1_macro", "confusion_matrix"],
         "max_bytes": 60_000,
     }
-    whole = permutation_test_score(MODELS["fisher"], X, y, **options)
+    whole = of_fisher(X, y, **options)
     evaluate, calls = Evaluation.scores, []
 
     def interrupted(self: Any, labellings: Any) -> Any:
@@ -1218,7 +1133,7 @@ def test_resumed_from_a_checkpoint(
 
     monkeypatch.setattr(Evaluation, "scores", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        permutation_test_score(MODELS["fisher"], X, y, checkpoint=path, **options)
+        of_fisher(X, y, checkpoint=path, **options)
     monkeypatch.undo()
     done = sum(calls[1:3])
     with np.load(path, allow_pickle=False) as archive:
@@ -1230,31 +1145,27 @@ def test_resumed_from_a_checkpoint(
         return evaluate(self, labellings)
 
     monkeypatch.setattr(Evaluation, "scores", counted)
-    resumed = permutation_test_score(MODELS["fisher"], X, y, checkpoint=path, **options)
+    resumed = of_fisher(X, y, checkpoint=path, **options)
     assert sum(evaluated[1:]) == 40 - done
     for name in options["scoring"]:
         np.testing.assert_array_equal(resumed.null[name], whole.null[name])
     assert resumed.pvalues["accuracy"] == whole.pvalues["accuracy"]
     assert not list(tmp_path.glob("*.tmp"))
     with pytest.raises(ValueError, match="belongs to another test"):
-        permutation_test_score(MODELS["fisher"], X + 1e-9, y, checkpoint=path, **options)
+        of_fisher(X + 1e-9, y, checkpoint=path, **options)
     with pytest.raises(ValueError, match="belongs to another test"):
-        permutation_test_score(
-            MODELS["fisher"], X, y, checkpoint=path, **{**options, "scoring": "accuracy"}
-        )
+        of_fisher(X, y, checkpoint=path, **{**options, "scoring": "accuracy"})
     path.write_bytes(b"something else")
     with pytest.raises(ValueError, match="cannot be read"):
-        permutation_test_score(MODELS["fisher"], X, y, checkpoint=path, **options)
+        of_fisher(X, y, checkpoint=path, **options)
 
 
 def test_checkpoints_need_seeds(tmp_path: Path) -> None:
     X, y = shifted_classes()
     with pytest.raises(ValueError, match="integer random_state"):
-        permutation_test_score(MODELS["fisher"], X, y, random_state=None, checkpoint=tmp_path / "a")
+        of_fisher(X, y, random_state=None, checkpoint=tmp_path / "a")
     with pytest.raises(ValueError, match="reproducible folds"):
-        permutation_test_score(
-            MODELS["fisher"], X, y, cv=KFold(3, shuffle=True), checkpoint=tmp_path / "a"
-        )
+        of_fisher(X, y, cv=KFold(3, shuffle=True), checkpoint=tmp_path / "a")
 
 
 # ---- other arrays --------------------------------------------------------------------------------
@@ -1284,20 +1195,3 @@ def test_torch(name: str, n_classes: int, cv: Any) -> None:
     for metric in scoring:
         np.testing.assert_allclose(got.null[metric], expected.null[metric], atol=1e-12)
     assert got.route.name == "one"
-
-
-def test_accuracy_by_hand() -> None:
-    """Nothing of the package but the estimator: permuted labels, fitted and counted."""
-    X, y = shifted_classes(3)
-    cv = KFold(3, shuffle=True, random_state=0)
-    result = permutation_test_score(
-        MODELS["fisher"], X, y, cv=cv, n_permutations=3, random_state=11, permute="free"
-    )
-    rng = np.random.RandomState(11)
-    for number in range(3):
-        permuted = y[rng.permutation(N)]
-        scores = []
-        for train, test in cv.split(X):
-            model = clone(MODELS["fisher"]).fit(X[train], permuted[train])
-            scores.append(accuracy_score(permuted[test], model.predict(X[test])))
-        assert result.permutation_scores[number] == pytest.approx(np.mean(scores), abs=1e-12)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -177,10 +176,7 @@ class Evaluation:
         weights = None if weights is None else np.asarray(to_numpy(weights), dtype=np.float64)
         if weights is not None and not np.all(weights > 0):
             return None
-        # what the first training set refuses, a literal fit complains of
-        with suppress(ValueError, TypeError):
-            return PerFoldMaps(question, weights, max_bytes)
-        return None
+        return PerFoldMaps(question, weights, max_bytes)
 
     def _say_literal(self) -> None:
         question = self.question
@@ -270,7 +266,8 @@ class Evaluation:
         that need fitted models.
         """
         jobs = {}
-        for number, labelling in enumerate(labellings):
+        left = labellings if self.scoring.fitted or not in_closed_form.all() else []
+        for number, labelling in enumerate(left):
             which = self.scoring.fitted if in_closed_form[number] else self.scoring.measures
             if which:
                 y = self.question.permuted(labelling.rearrangement)

@@ -82,29 +82,19 @@ def training_sizes(
     else:
         gone = xp.take_along_axis(codes, index_like(orders, codes), axis=1)
     gone_weights = None if weights is None else weights[orders]
-    count = _counted if is_numpy(codes) else _compared
-    everywhere = count(codes, None, n_classes, weights)
-    sizes: np.ndarray = everywhere - count(gone, placements[0], n_classes, gone_weights)
+    everywhere = _compared(codes, None, n_classes, weights)
+    sizes: np.ndarray = everywhere - _compared(gone, placements[0], n_classes, gone_weights)
     if weights is not None:  # what rounding leaves of a class that is gone
         sizes[sizes < 1e-12 * weights.sum()] = 0.0
     return sizes
 
 
-def _counted(
-    codes: np.ndarray, placement: Placement | None, n_classes: int, weights: np.ndarray | None
-) -> np.ndarray:
-    """Counts, or sums of weights (n,) or (B, n), of classes in every fold, (B, k, c)."""
-    fold, k = (0, 1) if placement is None else (placement.fold, len(placement.deleted))
-    cell = (np.arange(len(codes))[:, None] * k + fold) * n_classes + codes
-    each = None if weights is None else np.broadcast_to(weights, cell.shape).ravel()
-    counts = np.bincount(cell.ravel(), each, minlength=len(codes) * k * n_classes)
-    return counts.reshape(-1, k, n_classes).astype(np.float64)
-
-
 def _compared(
     codes: Array, placement: Placement | None, n_classes: int, weights: np.ndarray | None
 ) -> np.ndarray:
-    """The same on a device: one comparison with each class."""
+    """Counts, or sums of weights (n,) or (B, n), of classes in every fold (B, k, c): a comparison
+    with each class.
+    """
     xp = namespace(codes)
     runs = [(1, slice(None))]
     if placement is not None:
