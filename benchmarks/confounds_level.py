@@ -29,7 +29,7 @@ def rows(rng, n, shape, discrete):
     if discrete:
         c = np.digitize(c, [-0.5, 0.5]).astype(float) - 1.0
     effect = c**2 - 1.0 if shape == "nonlinear" else c
-    deviation = np.exp(0.5 * c) if shape == "unequal" else np.ones(n)
+    deviation = np.exp(c) if shape == "unequal" else np.ones(n)
     noise = deviation[:, None] * rng.normal(size=(n, 5))
     X = effect[:, None] * rng.uniform(0.5, 1.5, size=5) + noise
     return X, c, effect, deviation
