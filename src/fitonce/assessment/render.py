@@ -163,13 +163,8 @@ def significance(test: Any, statistic: str, reported: Any = None) -> Block:
     said = (f"{SCORES.get(n, n)}: p = {ps[n]}" for n in sorted(ps, key=name.__ne__))
     how = f"{relabellings(test)}; labels permuted {exchanged(test)}"
     notes = [how, f"test statistic: {statistic}: {number(float(observed))}"]
-    if reported is not None and clearly_below(float(observed), reported):
-        notes.append(
-            f"p speaks of what was tested, which scores {number(float(observed))}, clearly below "
-            f"the reported {number(reported.value)}: evidence for the reported score may be "
-            "stronger."
-        )
-    notes += [] if reported is None else filter(None, [about_small(test, reported)])
+    about = (about_tested, about_small) if reported is not None else ()
+    notes += filter(None, [words(test, reported) for words in about])
     return Block(f"Better than chance? {'; '.join(said)}", notes=notes)
 
 
@@ -185,12 +180,18 @@ def about_small(test: Any, reported: Any) -> str:
     )
 
 
-def clearly_below(tested: float, reported: Any) -> bool:
-    """Whether the score that was tested lies below the interval of the reported one, or, without an
-    interval, `BELOW` or more below it.
+def about_tested(test: Any, reported: Any) -> str:
+    """That p speaks of another score, where that lies below the interval of the reported one, or,
+    without an interval, `BELOW` or more below it; empty elsewhere.
     """
+    tested = float(next(iter(test.scores.values())))
     low = reported.value - BELOW if np.isnan(reported.low) else reported.low
-    return bool(tested < low)
+    if tested >= low:
+        return ""
+    return (
+        f"p speaks of what was tested, which scores {number(tested)}, clearly below the reported "
+        f"{number(reported.value)}: evidence for the reported score may be stronger."
+    )
 
 
 def confusion(

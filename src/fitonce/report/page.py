@@ -51,6 +51,7 @@ FUNCTIONS = (
     chosen_values,
     own_splits,
     render.about_small,
+    render.about_tested,
     render.baseline_name,
     render.scores,
     render.columns,
