@@ -99,11 +99,15 @@ class DistancesTo:
         if self.kind == MANHATTAN:
             D = manhattan_distances(A, self.moved) if host else _manhattan(A, self.moved)
         else:
-            squared = _squared_of_sparse if sp.issparse(A) else _squared
-            D = squared(A, self.moved)
+            sparse = sp.issparse(A)
+            D = (
+                euclidean_distances(A, self.moved, squared=True)
+                if sparse
+                else _squared(A, self.moved)
+            )
             if self.kind == EUCLIDEAN:
                 _subtract_close_pairs(D, A, self.moved)
-                D = _roots(D)
+                D **= 0.5
         return np.ascontiguousarray(D, dtype=np.float64) if host else D
 
     @property
@@ -170,10 +174,6 @@ def _widest(manhattan: bool, points: Array) -> float:
     return 2.0 * largest if manhattan else 4.0 * largest
 
 
-def _squared_of_sparse(A: Any, B: Any) -> np.ndarray:
-    return np.asarray(euclidean_distances(A, B, squared=True))
-
-
 def _squared(X: Array, Y: Array) -> Array:
     """‖x‖² + ‖y‖² - 2x·y, in place, since memory limits the number of rows on a device."""
     xp = namespace(X)
@@ -186,14 +186,6 @@ def _squared(X: Array, Y: Array) -> Array:
         if X is Y:  # the distance of a row from itself is zero
             own = D[rows, rows]
             D[rows, rows] = own - xp.linalg.diagonal(own) * eye_like(own.shape[0], own)
-    return D
-
-
-def _roots(D: Array) -> Array:
-    """√D, in place."""
-    xp = namespace(D)
-    for rows in row_blocks(D.shape[0], _at_once(D)):
-        D[rows, :] = xp.sqrt(D[rows, :])
     return D
 
 
