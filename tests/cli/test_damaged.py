@@ -147,6 +147,17 @@ def test_unpacking_makes_no_room_for_the_most_that_is_allowed(folder):
     assert peak < 2**24
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_arrow_file_that_claims_too_much_memory_is_refused(streamed, folder):
+    """The parser would end the process; a length of 600 bytes becomes one of 32 petabytes."""
+    target, frame = io.BytesIO(), pl.DataFrame({"a": [f"{k:020d}" for k in range(30)]})
+    (frame.write_ipc_stream if streamed else frame.write_ipc)(target)
+    length, far = (size.to_bytes(8, "little") for size in (600, 1 << 55))
+    assert length in target.getvalue()
+    Path("far.arrow").write_bytes(target.getvalue().replace(length, far))
+    says(run("evaluate", "far.arrow", "-t", "a"), "far.arrow cannot be read as a table")
+
+
 @pytest.mark.parametrize("name", ["t.xls", "t.xlsb", "t.ods"])
 def test_other_spreadsheets_are_named(name, folder):
     Path(name).write_bytes(b"PK\x03\x04")
