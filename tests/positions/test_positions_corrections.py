@@ -48,7 +48,7 @@ def judged(
 ) -> dict[str, Any]:
     given_edges = options.pop("edges", None)
     edges = edges_of(None, score.shape) if given_edges is None else given_edges
-    rules = Rules.of(
+    rules = Rules(
         alternative,
         options.pop("cluster_pvalue", 0.05),
         options.pop("cluster_score", None),

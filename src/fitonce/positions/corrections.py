@@ -17,8 +17,7 @@ gives a valid p-value by its rank, (1 + #{null ≥ observed})/(1 + P):
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -63,51 +62,33 @@ class Cluster:
 class Rules:
     """What counts as an effect, and what forms a cluster.
 
-    `edges` (e, 2) are the pairs of adjacent positions, None if they are not known. Exactly one of
-    `cluster_pvalue` (largest p-value of a position in a cluster) and `cluster_value` (smallest
-    score) is a number.
+    `edges` (e, 2) are the pairs of adjacent positions, None if they are not known. The positions of
+    a cluster have scores of at least `cluster_value` or, where that is None, p-values of at most
+    `cluster_pvalue`. `name` is the name of the parameter that gave `cluster_value`.
     """
 
     alternative: str
-    cluster_pvalue: float | None
-    cluster_value: float | None
+    cluster_pvalue: Any
+    cluster_value: Any
     edges: np.ndarray | None
+    name: InitVar[str]
 
-    @classmethod
-    def of(
-        cls,
-        alternative: str,
-        cluster_pvalue: Any,
-        cluster_value: Any,
-        edges: np.ndarray | None,
-        name: str,
-    ) -> Rules:
-        """Validate the parameters.
-
-        `name` is the name of the parameter that gave `cluster_value`, which takes precedence over
-        the p-value.
-        """
-        if alternative not in ALTERNATIVES:
+    def __post_init__(self, name: str) -> None:
+        if self.alternative not in ALTERNATIVES:
             raise ValueError(
                 f"alternative must be one of {', '.join(map(repr, ALTERNATIVES))}, got "
-                f"{alternative!r} instead."
+                f"{self.alternative!r} instead."
             )
-        if cluster_value is not None:
-            if not np.isscalar(cluster_value) or not np.isfinite(cluster_value):
-                raise ValueError(
-                    f"{name} must be None or a finite number, got {cluster_value!r} instead."
-                )
-            return cls(alternative, None, float(cluster_value), edges)  # type: ignore[arg-type]
-        if (
-            not isinstance(cluster_pvalue, (int, float, np.number))
-            or not 0.0 < cluster_pvalue < 1.0
-        ):
+        value, pvalue = self.cluster_value, self.cluster_pvalue
+        if value is not None and not (np.isscalar(value) and np.isfinite(value)):
+            raise ValueError(f"{name} must be None or a finite number, got {value!r} instead.")
+        is_number = isinstance(pvalue, (int, float, np.number))
+        if value is None and not (is_number and 0.0 < pvalue < 1.0):
             raise ValueError(
-                f"cluster_pvalue must be a number between 0 and 1, got {cluster_pvalue!r} instead: "
+                f"cluster_pvalue must be a number between 0 and 1, got {pvalue!r} instead: "
                 "positions whose own p-value is at most this form clusters. Alternatively, pass "
                 f"the threshold as {name}."
             )
-        return cls(alternative, float(cluster_pvalue), None, edges)
 
 
 class Joint:
@@ -154,7 +135,6 @@ class Joint:
         """
         rules, n = self.rules, len(self.rows)
         if rules.cluster_value is None:
-            assert rules.cluster_pvalue is not None
             k = min(int(rules.cluster_pvalue * n * (1 + 1e-12)), n - 1)
             return np.asarray(np.partition(self.rows, n - 1 - k, axis=0)[n - 1 - k])
         if rules.alternative == "two-sided" and np.any(self.center >= rules.cluster_value):
@@ -163,31 +143,34 @@ class Joint:
                 f"({self.center.max():.4g}), got {rules.cluster_value:.4g} instead: for effects "
                 "below chance, it is mirrored at that level."
             )
-        value = self._oriented(np.full(len(self.center), rules.cluster_value))
+        value = self._oriented(np.full(len(self.center), float(rules.cluster_value)))
         return lowered(lowered(value))  # a score equal to the threshold passes
 
     @property
     def threshold(self) -> np.ndarray:
         """The bound as a score; for a two-sided test, the upper one."""
         if self.rules.cluster_value is not None:
-            return np.full(len(self.center), self.rules.cluster_value)
-        if self.rules.alternative == "two-sided":
-            return np.asarray(self.center + self.bound)
-        return self.sides[0] * self.bound
+            return np.full(len(self.center), float(self.rules.cluster_value))
+        two_sided = self.rules.alternative == "two-sided"
+        return self.center + self.bound if two_sided else self.sides[0] * self.bound
 
     def clusters(self, edges: np.ndarray) -> list[tuple[np.ndarray, float, float]]:
         """Members, mass and p-value of the observed clusters, largest mass first."""
         passing = (lowered(self.rows) > self.bound) | (self.rows == np.inf)
-        largest = largest_masses(passing[1:], self.z[1:], self.sides, edges)[:, None]
-        members: list[np.ndarray] = []
-        for side in self.sides:
-            active = passing[0] & (side * self.z[0] > 0)
-            labels = components(active[None, :], edges)[0]
-            members += [np.flatnonzero(labels == label) for label in np.unique(labels[active])]
-        masses = np.array([np.sum(self.z[0, own]) for own in members])
-        pvalues = rank_pvalue(np.abs(masses), largest)
-        found = zip(members, masses.tolist(), pvalues.tolist(), strict=True)
-        return sorted(found, key=lambda cluster: (-abs(cluster[1]), int(cluster[0][0])))
+        largest = np.zeros(len(passing))  # mass of every row, 0 if it has no cluster
+        found: list[tuple[np.ndarray, float]] = []
+        step = max(1, BLOCK_ELEMENTS // max(passing.shape[1], len(edges), 1))
+        for start in range(0, len(passing), step):
+            part = slice(start, start + step)
+            for side in self.sides:
+                labels, mass = cluster_masses(passing[part], self.z[part], side, edges)
+                np.maximum(largest[part], mass[labels].max(axis=1), out=largest[part])
+                if start == 0:
+                    own = [label for label in np.unique(labels[0]) if mass[label] > 0.0]
+                    found += [(np.flatnonzero(labels[0] == one), side * mass[one]) for one in own]
+        pvalues = rank_pvalue(np.array([abs(mass) for _, mass in found]), largest[1:, None])
+        clusters = [(*one, pvalue) for one, pvalue in zip(found, pvalues.tolist(), strict=True)]
+        return sorted(clusters, key=lambda cluster: (-abs(cluster[1]), int(cluster[0][0])))
 
 
 def lowered(values: np.ndarray) -> np.ndarray:
@@ -201,34 +184,18 @@ def rank_pvalue(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
     return np.asarray((1.0 + np.sum(null >= lowered(observed), axis=0)) / (1.0 + len(null)))
 
 
-def components(active: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Connected sets of active positions (B, q), numbered over all rows.
-
-    An inactive position is a set by itself.
+def cluster_masses(
+    passing: np.ndarray, z: np.ndarray, side: int, edges: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers (B, q) of the clusters on one side, counted over all rows, and the absolute mass
+    of each; a position outside them has a number of its own, of mass 0.
     """
-    B, q = active.shape
+    signed = z if side == 1 else np.where(np.isinf(z), np.inf, -z)
+    active = passing & (signed > 0)
     row, edge = np.nonzero(active[:, edges[:, 0]] & active[:, edges[:, 1]])
-    first, second = row * q + edges[edge, 0], row * q + edges[edge, 1]
-    graph = sp.coo_matrix((np.ones(len(row), dtype=np.int8), (first, second)), shape=(B * q, B * q))
-    return np.asarray(sp.csgraph.connected_components(graph, directed=False)[1]).reshape(B, q)
-
-
-def largest_masses(
-    passing: np.ndarray, z: np.ndarray, sides: Iterable[int], edges: np.ndarray
-) -> np.ndarray:
-    """The largest absolute cluster mass of every row (B,).
-
-    0 if there is no cluster.
-    """
-    B, q = passing.shape
-    largest = np.zeros(B)
-    step = max(1, BLOCK_ELEMENTS // max(q, len(edges), 1))
-    for start in range(0, B, step):
-        part = slice(start, min(start + step, B))
-        for side in sides:
-            signed = side * z[part] if side == 1 else np.where(np.isinf(z[part]), np.inf, -z[part])
-            active = passing[part] & (signed > 0)
-            labels = components(active, edges)
-            mass = np.bincount(labels.ravel(), weights=np.where(active, signed, 0.0).ravel())
-            np.maximum(largest[part], mass[labels].max(axis=1), out=largest[part])
-    return largest
+    first, second = (row * active.shape[1] + edges[edge, end] for end in (0, 1))
+    ones = np.ones(len(row), dtype=np.int8)
+    graph = sp.coo_matrix((ones, (first, second)), shape=(active.size, active.size))
+    labels = sp.csgraph.connected_components(graph, directed=False)[1]
+    mass = np.bincount(labels, weights=np.where(active, signed, 0.0).ravel())
+    return labels.reshape(active.shape), mass

@@ -67,8 +67,8 @@ class TrainedHere:
             self._shared(X),
             Fitter(self.estimator, X, self.y, self.params, None, False),
         )
-        folds = range(len(self.splits))
-        return np.stack([self._of_fold(fold, shared, fitter) for fold in folds], axis=1)
+        scores = [self._of_fold(fold, shared, fitter) for fold in range(len(self.splits))]
+        return np.stack(scores, axis=1)
 
     def _of_fold(self, fold: int, shared: FoldContext, fitter: Fitter) -> np.ndarray:
         """Scores (positions,) of the model of one training set: of the decomposition of all rows

@@ -89,10 +89,18 @@ def group_test(
     values, level = _deviations(scores, chance)
     X = values - level
     n, edges = len(X), edges_of(adjacency, X.shape[1:])
-    rules = Rules.of(alternative, cluster_pvalue, cluster_t, edges, "cluster_t")
+    rules = Rules(alternative, cluster_pvalue, cluster_t, edges, "cluster_t")
     exchange = SignExchange(np.arange(n), n, None)
     enumerated = is_enumerated(exchange.count, n_permutations, exact)
-    _warn_if_hopeless(n, alternative)
+    smallest = (2.0 if alternative == "two-sided" else 1.0) / 2.0**n
+    if smallest > LEVEL:
+        warnings.warn(
+            f"{n} subjects have {2**n} sign patterns, so no p-value can be smaller than "
+            f"{smallest:.3g}: nothing can become significant at 5 %. Test each subject separately, "
+            "or add subjects.",
+            ValidityWarning,
+            stacklevel=2,
+        )
     rng = check_random_state(random_state)
     drawn = (exchange.draw(rng) for _ in range(n_permutations))
     flips = exchange.others() if enumerated else drawn
@@ -142,15 +150,11 @@ def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
             "scores, pass the PositionTest results of the subjects."
         )
     values, level = np.asarray(scores, dtype=np.float64), np.asarray(chance, dtype=np.float64)
-    if values.ndim < 2 or len(values) < 2 or values.size == 0:
+    if values.ndim < 2 or len(values) < 2 or not values.size or not np.all(np.isfinite(values)):
         raise ValueError(
-            "scores must have shape (n_subjects, n_positions) with at least two subjects, got "
-            f"{values.shape} instead."
-        )
-    if not np.all(np.isfinite(values)):
-        raise ValueError(
-            "scores must be finite, got undefined ones instead: leave out those positions or "
-            "subjects."
+            "scores must have shape (n_subjects, n_positions) with at least two subjects, and be "
+            f"finite, got shape {values.shape} with {np.sum(~np.isfinite(values))} undefined "
+            "scores instead: leave out those positions or subjects."
         )
     try:
         return values, np.broadcast_to(level, values.shape)
@@ -159,15 +163,3 @@ def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
             f"chance must be a number or have one value per position {values.shape[1:]}, got shape "
             f"{level.shape} instead."
         ) from None
-
-
-def _warn_if_hopeless(n_subjects: int, alternative: str) -> None:
-    smallest = (2.0 if alternative == "two-sided" else 1.0) / 2.0**n_subjects
-    if smallest > LEVEL:
-        warnings.warn(
-            f"{n_subjects} subjects have {2**n_subjects} sign patterns, so no p-value can be "
-            f"smaller than {smallest:.3g}: nothing can "
-            "become significant at 5 %. Test each subject separately, or add subjects.",
-            ValidityWarning,
-            stacklevel=3,
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -18,7 +18,6 @@ from ..crossval.depends import Route
 from ..inference.checkpoint import check_place
 from ..inference.evaluation import Batch, Evaluation
 from ..inference.permutation import check_counts, checkpoint_of, planned
-from ..inference.placements import Labelling
 from ..inference.question import Question
 from ..inference.run import labellings_of, unpermuted
 from ..inference.scoring import Scoring
@@ -161,7 +160,7 @@ def permutation_test(
     slices = Slices.of(X, neighbors)
     check_lengths(slices, y, groups)
     warn_of_scale(estimator, slices)
-    rules = Rules.of(
+    rules = Rules(
         alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score"
     )
     confounds, params = taken(estimator, params)
@@ -169,14 +168,13 @@ def permutation_test(
     measured = one_score(estimator, question.y, question.classes, scoring, pooled)
     total, enumerated = planned(question, n_permutations, exact)
     options = ["positions", scoring, measured.measures[0].name, pooled, max_bytes, params]
-    places = list(slices.places)
-    file = checkpoint_of(
-        checkpoint, question, X, total, enumerated, random_state, [options, places]
-    )
+    options = [options, list(slices.places)]
+    file = checkpoint_of(checkpoint, question, X, total, enumerated, random_state, options)
     rng = check_random_state(random_state)
     question = question if question.mode == "resplit" else replace(question, X=None)
     work = EveryLabelling(question, total, enumerated, deepcopy(rng), measured, params, max_bytes)
-    placed = {0, *(each.placement.number for each in work.drawn(question, rng))}
+    drawn = labellings_of(question, total, enumerated, rng)
+    placed = {0, *(each.placement.number for each in drawn)}
     table = swept(
         work,
         slices,
@@ -239,17 +237,14 @@ class EveryLabelling:
         self.reasons.setdefault(route, evaluation.route.reason)
         return np.append(scores, [route, evaluation.fitted_one_by_one])
 
-    def drawn(self, question: Question, rng: np.random.RandomState) -> Iterator[Labelling]:
-        """The permuted labelings."""
-        return labellings_of(question, self.total, self.enumerated, rng)
-
     def batches(self, size: int) -> Iterable[Batch]:
         """The labelings in batches, the observed one first."""
         if size in self.kept:
             return self.kept[size]
         rng, cv = deepcopy((self.rng, self.question.cv))  # which may share a generator
         question = replace(self.question, cv=cv)
-        labellings = chain([unpermuted(question)], self.drawn(question, rng))
+        drawn = labellings_of(question, self.total, self.enumerated, rng)
+        labellings = chain([unpermuted(question)], drawn)
         made = (Batch(question, part) for part in iter(lambda: list(islice(labellings, size)), []))
         folds = len(question.splits) if question.mode == "resplit" else 0
         each = 8 * question.n_samples * (1 + question.targets.shape[1] + folds)

@@ -90,7 +90,8 @@ class PrevalenceTest:
 
     @property
     def pvalue(self) -> np.ndarray:
-        return prevalence_pvalue(self.pvalue_global, self.gamma0, self.n_subjects)
+        root = self.pvalue_global ** (1 / self.n_subjects)
+        return np.asarray(((1 - self.gamma0) * root + self.gamma0) ** self.n_subjects)
 
     @property
     def pvalue_max(self) -> np.ndarray:
@@ -106,10 +107,10 @@ class PrevalenceTest:
 
     def at(self, *, gamma0: float | None = None, level: float | None = None) -> Self:
         """The same permutations evaluated for another share or at another level."""
-        gamma0 = self.gamma0 if gamma0 is None else gamma0
-        level = self.level if level is None else level
-        _check_share(gamma0=gamma0, level=level)
-        return replace(self, gamma0=gamma0, level=level)
+        given: dict[str, Any] = {"gamma0": gamma0, "level": level}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        _check_shares(chosen)
+        return replace(self, **chosen)
 
     def __repr__(self) -> str:
         found = int(np.sum(self.pvalue_max <= self.level))
@@ -185,7 +186,7 @@ def prevalence_test(
     array([10, 11, 12, 13, 14])
     """
     check_counts(n_permutations, None, 1, exact)
-    _check_share(gamma0=gamma0, level=level)
+    _check_shares({"gamma0": gamma0, "level": level})
     subjects = _subjects(tests, null)
     shape = subjects[0].shape[1:]
     flat = [_comparable(scores.reshape(len(scores), -1)) for scores in subjects]
@@ -193,9 +194,17 @@ def prevalence_test(
     reached = [np.mean(scores >= lowered(observed), axis=0) for scores in flat]
     count = math.prod(map(len, flat)) - 1
     enumerated = is_enumerated(count, n_permutations, exact)
-    largest = _largest_minima(
-        flat, count if enumerated else n_permutations, enumerated, check_random_state(random_state)
-    )
+    sizes, rng = [len(scores) for scores in flat], check_random_state(random_state)
+    largest = np.empty(count if enumerated else n_permutations)
+    step = max(1, BLOCK_ELEMENTS // (len(flat) * len(observed)))
+    for start in range(0, len(largest), step):
+        numbers = np.arange(start, min(start + step, len(largest)))
+        if enumerated:  # index 0 is the observed one
+            chosen = np.unravel_index(numbers + 1, sizes)
+        else:
+            chosen = tuple(rng.randint(size, size=len(numbers)) for size in sizes)
+        rows = [scores[own] for scores, own in zip(flat, chosen, strict=True)]
+        largest[numbers] = np.min(rows, axis=0).max(axis=1)
     return PrevalenceTest(
         minimum=np.min([scores[0] for scores in subjects], axis=0),
         median=np.median([scores[0] for scores in subjects], axis=0),
@@ -209,32 +218,6 @@ def prevalence_test(
     )
 
 
-def prevalence_pvalue(pvalue_global: np.ndarray, gamma0: float, n_subjects: int) -> np.ndarray:
-    """((1 - γ₀) p^(1/N) + γ₀)^N, for the null hypothesis that at most a share γ₀ has an effect."""
-    root = np.asarray(pvalue_global) ** (1 / n_subjects)
-    return np.asarray(((1 - gamma0) * root + gamma0) ** n_subjects)
-
-
-def _largest_minima(
-    flat: list[np.ndarray], n: int, enumerated: bool, rng: np.random.RandomState
-) -> np.ndarray:
-    """max_v min_k a_{k, i_k}(v) for n second-level permutations i, in blocks."""
-    sizes, q = [len(scores) for scores in flat], flat[0].shape[1]
-    step = max(1, BLOCK_ELEMENTS // q)
-    largest = np.empty(n)
-    for start in range(0, n, step):
-        stop = min(start + step, n)
-        if enumerated:  # index 0 is the observed one
-            chosen = np.unravel_index(np.arange(start + 1, stop + 1), sizes)
-        else:
-            chosen = tuple(rng.randint(size, size=stop - start) for size in sizes)
-        minima = flat[0][chosen[0]]
-        for scores, own in zip(flat[1:], chosen[1:], strict=True):
-            np.minimum(minima, scores[own], out=minima)
-        largest[start:stop] = minima.max(axis=1)
-    return largest
-
-
 def _comparable(scores: np.ndarray) -> np.ndarray:
     """Undefined scores are no evidence: null scores count as extreme, observed scores do not."""
     scores = np.where(np.isnan(scores), np.inf, scores)
@@ -244,17 +227,15 @@ def _comparable(scores: np.ndarray) -> np.ndarray:
 
 def _subjects(tests: Any, null: Any) -> list[np.ndarray]:
     """Scores (1 + permutations, …) of every subject, the observed ones first."""
-    is_tests = isinstance(tests, Sequence) and all(isinstance(t, PositionTest) for t in tests)
-    if is_tests:
-        pairs = [(test.score, test.null) for test in tests]
-    elif null is None:
+    if isinstance(tests, Sequence) and all(isinstance(test, PositionTest) for test in tests):
+        tests, null = [test.score for test in tests], [test.null for test in tests]
+    if null is None:
         raise ValueError(
             "null must be given with scores, got None instead: the scores of a subject are "
             "compared with those of its own permutations. Pass the PositionTest results of the "
             "subjects, or null."
         )
-    else:
-        pairs = list(zip(tests, null, strict=False)) if len(tests) == len(null) else []
+    pairs = list(zip(tests, null, strict=False)) if len(tests) == len(null) else []
     values = [(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)) for a, b in pairs]
     if len(values) < 2:
         raise ValueError(
@@ -272,7 +253,7 @@ def _subjects(tests: Any, null: Any) -> list[np.ndarray]:
     return [np.concatenate([own[None], permuted]) for own, permuted in values]
 
 
-def _check_share(**given: Any) -> None:
+def _check_shares(given: dict[str, Any]) -> None:
     for name, value in given.items():
         if not 0.0 <= value < 1.0:
             raise ValueError(f"{name} must be a number from 0 to below 1, got {value!r} instead.")

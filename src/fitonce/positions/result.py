@@ -90,7 +90,7 @@ class JointTest:
         edges = rules.edges if adjacency is None else edges_of(adjacency, self.score.shape)
         if cluster_pvalue is None and cluster_value is None:
             cluster_pvalue, cluster_value = rules.cluster_pvalue, rules.cluster_value
-        chosen = Rules.of(
+        chosen = Rules(
             alternative or rules.alternative, cluster_pvalue, cluster_value, edges, "cluster_value"
         )
         return replace(self, rules=chosen, **self._significance(chosen))

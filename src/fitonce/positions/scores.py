@@ -117,16 +117,13 @@ def cross_val_score(
         params=params,
         error_score=error_score,
     )
-    together = None
-    if is_error_score(error_score):
-        together = _stacked(estimator, slices, y, splits, scoring, params)
     scores = swept(
         scores_at,
         slices,
         name="cross_val_score",
         n_jobs=n_jobs,
         verbose=verbose,
-        together=together,
+        together=_stacked(estimator, slices, y, splits, scoring, params, error_score),
     )
     return scores.reshape(*slices.shape, len(splits))
 
@@ -226,9 +223,8 @@ def generalize(
     classes = np.unique(y) if is_classifier(estimator) else None
     measured = one_score(estimator, np.asarray(y), classes, scoring)
     work = TrainedHere(estimator, slices, y, splits, measured, params)
-    together = work.together()
     scores = swept(
-        work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose, together=together
+        work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose, together=work.together()
     )
     return scores.reshape(*slices.shape, *slices.shape, len(splits))
 
@@ -311,6 +307,7 @@ def _stacked(
     splits: list[Split],
     scoring: Any,
     params: Mapping[str, Any] | None,
+    error_score: Any,
 ) -> StackedScores | None:
     """Scores of many positions at once; None if scikit-learn's function has to be called at every
     position.
@@ -318,7 +315,8 @@ def _stacked(
     classifier = is_classifier(estimator)
     ranked = classifier and isinstance(scoring, str) and scoring == "roc_auc"
     known = ranked or quick_name(scoring, classifier=classifier) is not None
-    if not known or sklearn.get_config()["enable_metadata_routing"]:
+    routed = sklearn.get_config()["enable_metadata_routing"]
+    if not known or routed or not is_error_score(error_score):
         return None
     X = slices.at(0)
     n, p = X.shape

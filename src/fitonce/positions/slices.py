@@ -35,7 +35,16 @@ class Slices:
 
     @classmethod
     def of(cls, X: Any, neighbors: Any) -> Slices:
-        X = _array(X)
+        if hasattr(X, "get_data") or sp.issparse(X):
+            raise TypeError(
+                f"X must be a dense array, got {type(X).__name__} instead. Of epochs, pass "
+                "X.get_data(), whose axes are (n_samples, n_features, n_positions), with the "
+                "channels to decode from picked; of a sparse matrix, X.toarray(), or the part of "
+                "it that neighbors uses."
+            )
+        X = X if is_foreign_array(X) else np.asarray(X)
+        if is_numpy(X) and X.dtype.kind not in "iufb":
+            raise ValueError(f"X must be numeric, got dtype {X.dtype} instead.")
         if X.ndim < 2 or (X.ndim == 2 and neighbors is None):
             raise ValueError(
                 f"X must have shape (n_samples, n_features, n_positions), got {tuple(X.shape)} "
@@ -116,35 +125,9 @@ class Slices:
 
         None if neither an adjacency nor an arrangement defines them.
         """
-        known = self.lattice or adjacency is not None
-        return edges_of(adjacency, self.shape) if known else None
-
-
-def _array(X: Any) -> Array:
-    if is_foreign_array(X):
-        return X
-    if hasattr(X, "get_data"):
-        raise TypeError(
-            f"X must be an array, got {type(X).__name__} instead: pass X.get_data(), whose axes "
-            "are (n_samples, n_features, n_positions), with the channels to decode from picked."
-        )
-    if sp.issparse(X):
-        raise TypeError(
-            "X must be a dense array, got a sparse matrix instead: pass X.toarray(), or the part "
-            "of it that neighbors uses."
-        )
-    X = np.asarray(X)
-    if X.dtype.kind not in "iufb":
-        raise ValueError(f"X must be numeric, got dtype {X.dtype} instead.")
-    return X
-
-
-def grid_edges(shape: tuple[int, ...]) -> np.ndarray:
-    """Pairs (e, 2) of positions next to each other along one axis of a grid, as flat indices."""
-    number = np.arange(math.prod(shape)).reshape(shape)
-    axes = (np.moveaxis(number, axis, 0) for axis in range(len(shape)))
-    pairs = [np.stack([along[:-1].ravel(), along[1:].ravel()], axis=1) for along in axes]
-    return np.concatenate(pairs)
+        if adjacency is None and not self.lattice:
+            return None
+        return edges_of(adjacency, self.shape)
 
 
 def edges_of(adjacency: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -153,9 +136,12 @@ def edges_of(adjacency: Any, shape: tuple[int, ...]) -> np.ndarray:
 
     A pair counts if it is given in at least one direction.
     """
-    if adjacency is None:
-        return grid_edges(shape)
     n_positions = math.prod(shape)
+    if adjacency is None:
+        number = np.arange(n_positions).reshape(shape)
+        axes = [np.moveaxis(number, axis, 0) for axis in range(len(shape))]
+        ends = [[along[:-1].ravel(), along[1:].ravel()] for along in axes]
+        return np.concatenate(ends, axis=1).T
     if getattr(adjacency, "ndim", 0) == 2:
         adjacency = sp.csr_array(adjacency)
     lists = index_lists(adjacency, n_positions, "adjacency", "positions")
@@ -192,18 +178,16 @@ def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.nda
         indices = np.asarray(entry if np.size(entry) else np.empty(0, dtype=np.intp))
         if indices.dtype == bool and indices.shape == (n_indices,):
             indices = np.flatnonzero(indices)
-        if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        proper = indices.ndim == 1 and indices.dtype.kind in "iu"
+        if (
+            not proper
+            or np.any((indices < 0) | (indices >= n_indices))
+            or (len(np.unique(indices)) < len(indices))
+        ):
             raise ValueError(
-                f"{name}[{number}] must be a one-dimensional array of indices, got {entry!r} "
-                "instead."
+                f"{name}[{number}] must contain indices from 0 to {n_indices - 1} ({what}), as a "
+                f"one-dimensional array of indices, none of them twice, got {entry!r:.200} instead."
             )
-        if indices.size and (indices.min() < 0 or indices.max() >= n_indices):
-            raise ValueError(
-                f"{name}[{number}] must contain indices from 0 to {n_indices - 1} ({what}), got "
-                f"{indices.tolist()} instead."
-            )
-        if len(np.unique(indices)) != len(indices):
-            raise ValueError(f"{name}[{number}] contains an index twice, got {indices.tolist()}.")
         lists.append(indices.astype(np.intp))
     return lists
 
@@ -229,12 +213,10 @@ def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
     [[0, 1], [0, 1, 2], [1, 2], [3]]
     """
     points = np.asarray(coordinates, dtype=np.float64)
-    if points.ndim != 2 or not np.all(np.isfinite(points)):
+    if points.ndim != 2 or not np.all(np.isfinite(points)) or not radius > 0:
         raise ValueError(
-            "coordinates must be a finite array of shape (n_points, n_dimensions), got shape "
-            f"{points.shape} instead."
+            "coordinates must be a finite array of shape (n_points, n_dimensions), and radius "
+            f"positive, got shape {points.shape} and radius {radius!r} instead."
         )
-    if not radius > 0:
-        raise ValueError(f"radius must be positive, got {radius!r} instead.")
     found = KDTree(points).query_ball_point(points, radius * (1.0 + 1e-12), return_sorted=True)
     return [np.asarray(indices, dtype=np.intp) for indices in found]

@@ -9,7 +9,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -48,51 +48,39 @@ def swept(
 ) -> np.ndarray:
     """The results of `work` at all places, (places, …), or of `together` at many places at once.
 
-    With a `checkpoint`, they are saved after every round, `width` numbers for each place.
+    With a `checkpoint`, they are saved after every round, `width` numbers for each place. Before a
+    long run, the expected duration is printed. Each kind of warning is issued once, from the line
+    of the user, with the number of repetitions; warnings are of the same kind if only numbers
+    differ.
     """
     known = {} if checkpoint is None else checkpoint.load(len(slices), {"positions": (width,)})
     parts = list(known.values())
-    start = sum(map(len, parts))
-    for found in _in_rounds(work, together, slices, name, n_jobs, verbose, start):
-        parts.append(found)
-        if checkpoint is not None:
-            parts = [np.concatenate(parts)]
-            checkpoint.save({"positions": parts[0]})
-    return np.concatenate(parts)
-
-
-def _in_rounds(
-    work: Work,
-    together: Together | None,
-    slices: Slices,
-    name: str,
-    n_jobs: int | None,
-    verbose: int,
-    start: int,
-) -> Iterator[np.ndarray]:
-    """The results for the places from `start` on, block by block, with progress; then the warnings.
-
-    Before a long run, the expected duration is printed.
-    """
     complaints: list[Complaint] = []
-    total, workers = len(slices), effective_n_jobs(n_jobs)
-    done, began, announced = start, time.perf_counter(), False
+    start, total, workers = sum(map(len, parts)), len(slices), effective_n_jobs(n_jobs)
     told = ProgressCounter(total, verbose, "positions")
-    told.done = start
+    told.done, announced, began = start, False, time.perf_counter()
     try:
         for results, warned in _rounds(work, together, slices, start, n_jobs, workers):
             complaints += warned
-            seconds, first, done = time.perf_counter() - began, done == start, done + len(results)
+            seconds, first = time.perf_counter() - began, told.done == start
             # the first includes the shared work
             if not announced and (not first or seconds > LONG):
                 announced = True
+                left = total - told.done - len(results)
                 each = seconds / len(results) / (workers if first else 1)
-                announce(name, each * (total - done), f"{total - done} more positions")
-            yield results
+                announce(name, each * left, f"{left} more positions")
+            parts.append(results)
+            if checkpoint is not None:
+                parts = [np.concatenate(parts)]
+                checkpoint.save({"positions": parts[0]})
             told(len(results))
             began = time.perf_counter()
     finally:
-        _complain(complaints)
+        for category, texts in kinds_of(complaints):
+            more = f" ({len(texts) - 1} more like this one, also at other positions.)"
+            text = texts[0] + (more if len(set(texts)) > 1 else "")
+            warnings.warn(category(text), stacklevel=depth_inside_package())
+    return np.concatenate(parts)
 
 
 def _rounds(
@@ -116,15 +104,14 @@ def _rounds(
     starts = range(start + 1, total, size)
     with Parallel(n_jobs=n_jobs) as parallel:
         for number in range(0, len(starts), workers):
-            complaints: list[Complaint] = []
-            with _caught(complaints):
+            with caught_warnings() as caught:
                 found = parallel(
                     delayed(_block)(
                         work, together, slices.part(first, first + size), first, os.getpid()
                     )
                     for first in starts[number : number + workers]
                 )
-            complaints += [complaint for _, others in found for complaint in others]
+            complaints = sum((others for _, others in found), _sendable(caught))
             yield np.concatenate([results for results, _ in found]), complaints
 
 
@@ -135,14 +122,16 @@ def _block(
 
     Warnings of a thread are caught in the process of the `caller`, since threads share the filters.
     """
-    complaints: list[Complaint] = []
-    with nullcontext() if os.getpid() == caller else _caught(complaints):
+    here: AbstractContextManager[list[warnings.WarningMessage]] = (
+        nullcontext([]) if os.getpid() == caller else caught_warnings()
+    )
+    with here as caught:
         found = [None] * len(slices) if together is None else together(slices)
         results = [
             _at(work, slices, number, first + number) if result is None else result
             for number, result in enumerate(found)
         ]
-    return np.stack(results), complaints
+    return np.stack(results), _sendable(caught)
 
 
 def _at(work: Work, slices: Slices, number: int, position: int) -> np.ndarray:
@@ -153,20 +142,5 @@ def _at(work: Work, slices: Slices, number: int, position: int) -> np.ndarray:
         raise
 
 
-@contextmanager
-def _caught(complaints: list[Complaint]) -> Iterator[None]:
-    """Collect warnings in a list instead of issuing them."""
-    with caught_warnings() as caught:
-        yield
-    complaints += [(item.category, str(item.message)) for item in caught]
-
-
-def _complain(complaints: list[Complaint]) -> None:
-    """Issue each kind of warning once, from the line of the user, with the number of repetitions.
-
-    Warnings are of the same kind if only numbers differ.
-    """
-    for category, texts in kinds_of(complaints):
-        more = f" ({len(texts) - 1} more like this one, also at other positions.)"
-        text = texts[0] + (more if len(set(texts)) > 1 else "")
-        warnings.warn(category(text), stacklevel=depth_inside_package())
+def _sendable(caught: list[warnings.WarningMessage]) -> list[Complaint]:
+    return [(item.category, str(item.message)) for item in caught]

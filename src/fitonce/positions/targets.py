@@ -163,15 +163,27 @@ def permutation_test_targets(
         raise ValueError(
             f"scoring must be one of {', '.join(map(repr, SCORES))}, got {scoring!r} instead."
         )
-    columns = _columns(y, n_rows(X))
-    n, t = columns.shape
+    n, values = n_rows(X), y if is_foreign_array(y) else np.asanyarray(y)
+    if values.ndim != 2 or values.shape[0] != n or values.shape[1] < 1:
+        raise ValueError(
+            f"y must have the shape (n_samples, n_targets), with one row per row of X ({n}), got "
+            f"{tuple(values.shape)} instead. For a single target, use "
+            "fitonce.permutation_test_score."
+        )
+    columns, t = Columns(values).checked(), values.shape[1]
     edges = None if adjacency is None else edges_of(adjacency, (t,))
-    rules = Rules.of(alternative, cluster_pvalue, cluster_score, edges, "cluster_score")
+    rules = Rules(alternative, cluster_pvalue, cluster_score, edges, "cluster_score")
     if groups is not None and len(groups) != n:
         raise ValueError(f"groups must have one entry per row ({n}), got {len(groups)} instead.")
     check_free(check_cv(cv), [], None, None)
     question = Question.of(estimator, X, columns.values, groups, cv, permute, exchange)
-    _check_sizes(question.splits, scoring, pooled)
+    smallest = min(len(test) for _, test in question.splits)
+    least = {"r2": 2, "correlation": 3}.get(scoring, 0)
+    if smallest < least and not pooled:
+        raise ValueError(
+            f"scoring={scoring!r} needs at least {least} test rows in every fold, got {smallest}: "
+            "use pooled=True, which computes one score over all held-out rows."
+        )
     total, enumerated = planned(question, n_permutations, exact)
     options = ["targets", scoring, pooled]
     file = checkpoint_of(checkpoint, question, X, total, enumerated, random_state, options)
@@ -191,26 +203,3 @@ def permutation_test_targets(
         exchange=question.exchange_name,
         **significance(scores["score"], null["score"], rules, standardized=False),
     )
-
-
-def _columns(y: Any, n: int) -> Columns:
-    """Targets (n, t), without copying."""
-    values = y if is_foreign_array(y) else np.asanyarray(y)
-    if values.ndim != 2 or values.shape[1] < 1:
-        raise ValueError(
-            f"y must have the shape (n_samples, n_targets), got {tuple(values.shape)} instead. For "
-            "a single target, use fitonce.permutation_test_score."
-        )
-    if values.shape[0] != n:
-        raise ValueError(f"y must have one row per row of X ({n}), got {values.shape[0]} instead.")
-    return Columns(values).checked()
-
-
-def _check_sizes(splits: list[tuple[np.ndarray, np.ndarray]], scoring: str, pooled: bool) -> None:
-    smallest = min(len(test) for _, test in splits)
-    least = 3 if scoring == "correlation" else 2
-    if not pooled and scoring != "neg_mean_squared_error" and smallest < least:
-        raise ValueError(
-            f"scoring={scoring!r} needs at least {least} test rows in every fold, got {smallest}: "
-            "use pooled=True, which computes one score over all held-out rows."
-        )
