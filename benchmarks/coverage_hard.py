@@ -1,6 +1,7 @@
 """Where intervals, sets and probabilities are hardest to trust, and what helps.
 
-- few: intervals of models tuned on 20, 40 or 80 rows, nominal 90 %, on the laws of `coverage.py`;
+- few: intervals of models tuned on 20, 40 or 80 rows, nominal 90 %, on the laws of
+  `prediction_intervals.py`;
 - density: bands of ±1.645 and ±1.96 deviations of a Gaussian process whose parameters were chosen
   by its log densities (nominal 90 and 95 %), new rows of the same laws, with the noise they assume;
 - rare: sets of a class of one tenth (nominal 90 %), for all rows together and for each class;
@@ -16,8 +17,8 @@ import warnings
 from collections.abc import Iterator
 
 import common
-import coverage as laws
 import numpy as np
+import prediction_intervals as laws
 from sklearn.feature_selection import SelectKBest
 from sklearn.metrics import log_loss
 from sklearn.pipeline import Pipeline

@@ -443,7 +443,7 @@ METHODS = ("jackknife+", "cv+", "full", "jackknife-minmax")
 
 def coverage(parameters: str) -> str:
     """Coverage by source and method, and the mean size of the default beside it."""
-    found = result("coverage")
+    found = result("prediction_intervals")
     by_source: dict[str, dict[str, dict[str, Any]]] = {}
     for row in found["rows"]:
         if row["parameters"] == parameters:
@@ -462,7 +462,7 @@ def coverage_fixed() -> str:
 
 
 def coverage_tuned() -> str:
-    return made_by(coverage("tuned"), "coverage")
+    return made_by(coverage("tuned"), "prediction_intervals")
 
 
 def interval_times() -> str:
@@ -683,7 +683,7 @@ def tuned_shortfall() -> str:
     """By how much tuning lowers the coverage of jackknife+, at most, in percentage points."""
     found = {
         (row["law"], row["parameters"]): row["coverage"]
-        for row in result("coverage")["rows"]
+        for row in result("prediction_intervals")["rows"]
         if row["method"] == "jackknife+"
     }
     lost = [value - found[law, "tuned"] for (law, kind), value in found.items() if kind == "fixed"]
@@ -759,8 +759,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "generalization_faster": lambda: times_faster("generalization"),
     "interval_shortfall_50": lambda: interval_shortfall(50),
     "score_draws": lambda: str(result("score_intervals")["draws"]),
-    "coverage_draws": lambda: str(result("coverage")["draws"]),
-    "coverage_rows": lambda: str(result("coverage")["n"]),
+    "coverage_draws": lambda: str(result("prediction_intervals")["draws"]),
+    "coverage_rows": lambda: str(result("prediction_intervals")["n"]),
     "tuned_shortfall": tuned_shortfall,
     "covered_few": lambda: hard("few", "20 jackknife+"),
     "covered_few_minmax": lambda: hard("few", "20 jackknife-minmax"),
