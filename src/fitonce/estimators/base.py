@@ -26,6 +26,7 @@ from .accuracy_warnings import (
     warn_of_greedy_landmarks,
     warn_of_weighted_landmarks,
 )
+from .by_target import check_stored, solve_by_target, works_by_target
 from .callbacks import CallbackSupportMixin, CallbackTasks, with_callbacks
 from .confounding import new_confounds
 from .intervals import influences
@@ -117,7 +118,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _fit_here(self, tasks: CallbackTasks, X: Any, y: Any, *given: Any) -> None:
         """Validate, tune and solve, given the weights, groups and confounds of the rows."""
-        setup = setup_of(self, X, y, *given, by_target=self._by_target(y))
+        setup = setup_of(self, X, y, *given, by_target=works_by_target(self, y))
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         tuner = setup.tuner(folds)
         runner = TrialRunner(tuner, self.n_jobs, tasks.task)
@@ -134,13 +135,13 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         with tasks.task("solve"):
             self._solve_winner(best.trial, best.path)
 
-    def _by_target(self, y: Any) -> bool:
-        """Whether targets are processed in blocks."""
-        return False
-
     def _solve_winner(self, winner: Trial, path: Path | None) -> None:
-        alpha = winner.alpha
-        self._solve(alpha, path.at(alpha) if path is not None else None)
+        """Solve at the chosen alpha, or many targets in blocks at their own."""
+        record = kept_of(self, "a fit")
+        if record.by_target:
+            solve_by_target(self, record, winner.choice[0])
+            return
+        self._solve(winner.alpha, path.at(winner.alpha) if path is not None else None)
 
     def _set_search(self, setup: Setup, trials: Trials, best: Tried) -> None:
         """Set what was chosen, and what was tried."""
@@ -249,14 +250,11 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         For a precomputed kernel, only the columns used for training.
         """
         check_is_fitted(self)
-        self._check_stored()
+        check_stored(self)
         X, dtype = check_new_data(self, X, method, namespace_name(self.dual_coef_))
         C = new_confounds(self, confounds, int(X.shape[0]), method)
         X = X if self._columns is None else take(X.T, self._columns).T
         return X, dtype, None if C is None else asarray_like(C, dense_like(X))
-
-    def _check_stored(self) -> None:
-        """Refuse to predict if the coefficients were not kept; here they always are."""
 
     def at(self, alpha: float) -> Any:
         """The fitted model at another regularization value, from the same decomposition.

@@ -32,7 +32,7 @@ def works_by_target(model: Any, y: Any) -> bool:
     the criterion evaluates one at a time.
     """
     shape: Any = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
-    if len(shape) != 2:
+    if len(shape) != 2 or not model.multi_output:
         return False
     if model.alpha_per_target:
         return True
@@ -46,8 +46,8 @@ def keeps(asked: Any, numbers: int) -> bool:
     return numbers <= STORED if isinstance(asked, str) else bool(asked)
 
 
-def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
-    """Set the attributes of a model whose targets have these alphas (t,).
+def solve_by_target(model: Any, record: FitRecord, alpha: Any) -> None:
+    """Set the attributes of a model whose targets have this alpha, or each its own (t,).
 
     Cost: for each target a few products with n×n matrices, and for each block and alpha the
     systems of the splits. Memory: what is kept, and `COPIES` of a block.
@@ -56,6 +56,7 @@ def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
     assert data.columns is not None
     columns, like = data.columns, problem.smoother.Q0
     n, t = columns.shape
+    model.alpha_, alphas = alpha, np.broadcast_to(alpha, columns.shape[1])
     _set_degrees_of_freedom(model, record, alphas)
     few = columns.block(slice(0, min(t, 16)), like)
     warn_if_inaccurate(problem.with_targets(few), float(np.min(alphas)))

@@ -10,18 +10,15 @@ from sklearn.metrics import r2_score
 from sklearn.utils.metadata_routing import UNUSED
 
 from ..core.arrays import Array, asarray_like, to_numpy
-from ..core.holdout import Path
 from ..core.readout import Numbers
 from ..core.rows import is_rows
 from ..rows.dask import is_dask
-from ..tuning.trials import Trial
 from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
-from .by_target import check_stored, solve_by_target, works_by_target
 from .intervals import intervals, process_of, spread_of
 from .parameters import store_parameters
-from .record import kept_of, record_of, record_of_unseen
+from .record import record_of, record_of_unseen
 from .setup import Labels
 
 
@@ -216,21 +213,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     def _set_held_out(self, held_out: Array) -> None:
         self.held_out_prediction_ = held_out
-
-    def _by_target(self, y: Any) -> bool:
-        return works_by_target(self, y)
-
-    def _check_stored(self) -> None:
-        check_stored(self)
-
-    def _solve_winner(self, winner: Trial, path: Path | None) -> None:
-        """Solve at the chosen alpha, or targets in blocks at their own."""
-        record = kept_of(self, "a fit")
-        if not record.by_target:
-            super()._solve_winner(winner, path)
-            return
-        self.alpha_, _ = winner.choice
-        solve_by_target(self, record, np.broadcast_to(self.alpha_, record.readout.n_targets))
 
     @blockwise
     def predict(
