@@ -20,7 +20,7 @@ from .by_target import keeps
 from .committee_base import KernelCommittee
 from .committee_members import final_step
 from .parameters import used
-from .record import record_of
+from .record import alpha_of, record_of
 from .ridge import KernelRidge
 from .tuned_pipeline import TunedPipeline, warn_of_targets
 
@@ -126,16 +126,6 @@ def rows_for(model: Any, X: Any, method: str) -> Any:
 def criterion_of(model: Any) -> Any:
     """The criterion for choosing a fitted model: what "auto" stood for, or as given."""
     return resolved(used(model, "criterion"), len(getattr(model, "classes_", ())))
-
-
-def alpha_of(model: Any) -> float:
-    """The alpha of a fitted model with one alpha for all targets."""
-    if np.ndim(model.alpha_):
-        raise ValueError(
-            "this needs one alpha for all targets, got a model with alpha_per_target=True: fit the "
-            "targets of interest with alpha_per_target=False."
-        )
-    return float(model.alpha_)
 
 
 def keeping_coefficients(estimator: Any, y: Any) -> Any:

@@ -23,12 +23,19 @@ from .setup import Training
 
 def record_of(model: Any, what: str) -> FitRecord:
     """The record of a fitted model, with one alpha and all targets in memory, needed by `what`."""
-    if np.ndim(getattr(model, "alpha_", 0.0)):
+    alpha = alpha_of(model, f"{what}()")
+    return replace(kept_of(model, what).whole(), alpha=alpha, penalty=model.penalty_)
+
+
+def alpha_of(model: Any, what: str = "this") -> float:
+    """The alpha of a fitted model with one alpha for all targets, needed by `what`."""
+    alpha = getattr(model, "alpha_", np.nan)
+    if np.ndim(alpha):
         raise ValueError(
-            f"{what}() needs one alpha for all targets, got a model with alpha_per_target=True: "
+            f"{what} needs one alpha for all targets, got a model with alpha_per_target=True: "
             "fit the targets of interest with alpha_per_target=False."
         )
-    return replace(kept_of(model, what).whole(), alpha=model.alpha_, penalty=model.penalty_)
+    return float(alpha)
 
 
 def record_of_unseen(model: Any, what: str) -> FitRecord:
