@@ -18,9 +18,9 @@ from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, train_tes
 from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
-from fitonce.core.calibration import calibrate, even_odds
+from fitonce.core.calibration import calibrate
 from fitonce.datasets import make_torus, make_waveform, torus_bayes, waveform_bayes
-from fitonce.estimators.probability import isotonic_steps
+from fitonce.estimators.probability import even_odds, isotonic_steps
 from problems import CLASSIFIERS
 
 CALIBRATIONS = ("temperature", "sigmoid", "isotonic", None)

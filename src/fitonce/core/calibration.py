@@ -84,15 +84,15 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
             difference = scores[:, :, 1] - scores[:, :, 0]
         return inverse_temperatures_of_two(np.where(labels == 1, difference, -difference), weights)
     weight = weights / weights.sum()
-    centred = np.ascontiguousarray(
-        np.moveaxis(scores, 2, 0)
-    )  # classes lead: sums over few of them are then fast
+    # classes lead: sums over few of them are then fast
+    centred = np.ascontiguousarray(np.moveaxis(scores, 2, 0))
     centred -= np.max(centred, axis=0)
-    unit = _unit(np.where(np.isfinite(centred), centred, 0.0), weight)
+    # a class that was absent: softmax gives it probability 0
+    finite = np.where(np.isfinite(centred), centred, 0.0)
+    unit = np.sum(np.abs(finite), axis=0) @ weight
+    unit = np.where(unit > 0, unit, 1.0)
     centred /= unit[:, None]
-    finite = np.where(
-        np.isfinite(centred), centred, 0.0
-    )  # a class that was absent: softmax gives it probability 0
+    finite /= unit[:, None]
     targets = soft_targets(labels, weights, n_classes).T[:, None, :]
     targets = _of_present(targets, centred, axis=0)
     constant = np.sum(targets * finite, axis=0) @ weight
@@ -127,6 +127,7 @@ def inverse_temperatures_of_two(margins: np.ndarray, weights: np.ndarray) -> np.
     constant = (np.where(margins > 0, doubt, 1.0 - doubt) * size) @ weight
 
     def derivatives(log_beta: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and curvature of some candidates at their β."""
         beta, own = np.exp(log_beta), size if len(which) == len(size) else size[which]
         p = own * -beta[:, None]
         np.exp(p, out=p)
@@ -164,9 +165,7 @@ def _roots(
         upper[active] = np.where(slope > 0, at, upper[active])
         lower[active] = np.where(slope > 0, lower[active], at)
         low, high = lower[active], upper[active]
-        with np.errstate(
-            over="ignore"
-        ):  # a step that long is outside the bracket, and halves it instead
+        with np.errstate(over="ignore"):  # a step that long is outside the bracket, and halves it
             step = at - slope / np.where(curvature > 0, curvature, 1.0)
         inside = (curvature > 0) & (step >= low) & (step <= high)
         log_beta[active] = np.where(inside, step, 0.5 * (low + high))
@@ -174,12 +173,6 @@ def _roots(
         # candidates that tie must not be told apart by what is left
         active = active[moved >= np.where(inside, QUADRATIC, 1e-12)]
     return log_beta
-
-
-def _unit(scores: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The mean over rows of Σ_j |s_j| for scores (c, m, k); one where all are zero."""
-    mean = np.sum(np.abs(scores), axis=0) @ weight
-    return np.where(mean > 0, mean, 1.0)
 
 
 @dataclass(frozen=True)
@@ -382,36 +375,3 @@ def probabilities(decision: np.ndarray, beta: float, floor: float = 0.0) -> np.n
     """
     scaled = beta * class_scores(decision)
     return mixed(scipy.special.softmax(scaled, axis=1), floor)
-
-
-def even_odds(steps: np.ndarray) -> float:
-    """The largest score whose probability does not exceed one half.
-
-    Far beyond the knots where none does.
-    """
-    x, p = steps
-    reach = 10.0 * (x[-1] - x[0] + 1.0)
-    if p[-1] <= 0.5:
-        return float(x[-1] + reach)
-    if p[0] > 0.5:
-        return float(x[0] - reach)
-    last = int(np.flatnonzero(p <= 0.5)[-1])
-    return float(x[last] + (0.5 - p[last]) * (x[last + 1] - x[last]) / (p[last + 1] - p[last]))
-
-
-def top_label_isotonic(p: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as
-    before; it stays the largest.
-    """
-    rows = np.arange(len(p))
-    top = np.argmax(p, axis=1)
-    others = p.copy()
-    others[rows, top] = 0.0
-    rest = np.maximum(others.sum(axis=1), np.finfo(float).tiny)
-    second = others.max(axis=1)
-    confidence = np.maximum(
-        np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second)
-    )
-    result = others * ((1.0 - confidence) / rest)[:, None]
-    result[rows, top] = confidence
-    return np.asarray(result / result.sum(axis=1, keepdims=True))

@@ -81,7 +81,7 @@ class ConfoundBasis:
         return bool(np.linalg.eigvalsh(left)[0] > REGULAR)
 
     @cached_property
-    def lonely(self) -> np.ndarray:
+    def full_leverage_rows(self) -> np.ndarray:
         """The rows without any one of which C loses rank: the only ones of their level."""
         leverage = namespace(self.U).sum(self.Q0**2, axis=1)
         return np.flatnonzero(1.0 - to_numpy(leverage) <= REGULAR)

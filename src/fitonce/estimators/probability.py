@@ -12,13 +12,11 @@ from sklearn.isotonic import IsotonicRegression
 from ..core.calibration import (
     calibrate,
     class_scores,
-    even_odds,
     inverse_temperatures,
     least_probability,
     mixed,
     probabilities,
     through_floor,
-    top_label_isotonic,
 )
 from ..core.splits import Splits
 
@@ -148,3 +146,36 @@ def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Splits | No
         rows = np.flatnonzero(usable & (labels == label))
         part[rows] = np.arange(len(rows)) % PARTS
     return part
+
+
+def even_odds(steps: np.ndarray) -> float:
+    """The largest score whose probability does not exceed one half.
+
+    Far beyond the knots where none does.
+    """
+    x, p = steps
+    reach = 10.0 * (x[-1] - x[0] + 1.0)
+    if p[-1] <= 0.5:
+        return float(x[-1] + reach)
+    if p[0] > 0.5:
+        return float(x[0] - reach)
+    last = int(np.flatnonzero(p <= 0.5)[-1])
+    return float(x[last] + (0.5 - p[last]) * (x[last + 1] - x[last]) / (p[last + 1] - p[last]))
+
+
+def top_label_isotonic(p: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as
+    before; it stays the largest.
+    """
+    rows = np.arange(len(p))
+    top = np.argmax(p, axis=1)
+    others = p.copy()
+    others[rows, top] = 0.0
+    rest = np.maximum(others.sum(axis=1), np.finfo(float).tiny)
+    second = others.max(axis=1)
+    confidence = np.maximum(
+        np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second)
+    )
+    result = others * ((1.0 - confidence) / rest)[:, None]
+    result[rows, top] = confidence
+    return np.asarray(result / result.sum(axis=1, keepdims=True))

@@ -291,7 +291,7 @@ class Problem:
         """The rows whose leaving has no closed form."""
         if self.confounds is None:
             return np.arange(0)
-        return np.arange(self.n_samples) if self._basis_moves else self.confounds.lonely
+        return np.arange(self.n_samples) if self._basis_moves else self.confounds.full_leverage_rows
 
     @property
     def _basis_moves(self) -> bool:
