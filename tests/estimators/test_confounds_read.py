@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fitonce import KernelRidge
+from fitonce.rows import open_rows
 from problems import numbered_rows
 
 N = 30
@@ -53,3 +54,10 @@ def test_arrays_lists_and_series_are_read_alike():
     for bad, match in ((np.ones((N, 1, 1)), "3 dimensions"), (np.ones((N, 0)), "no columns")):
         with pytest.raises(ValueError, match=match):
             held_out(bad)
+
+
+def test_rows_in_blocks_have_no_confounds():
+    X, y = numbered_rows(N)
+    model = KernelRidge(0.3, gamma=0.4, landmarks=5, random_state=0)
+    with pytest.raises(ValueError, match="confounds need the rows in memory"):
+        model.fit(open_rows([(X, y)]), confounds=AGE)
