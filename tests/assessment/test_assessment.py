@@ -45,6 +45,7 @@ from fitonce import (
     cross_val_predict,
 )
 from fitonce.assessment import Assessment, ranking
+from fitonce.assessment.assess import n_partitions
 from fitonce.assessment.chance import QUICK, SAME, affordable, most_rows, quick
 from fitonce.assessment.data import AssessedRows, splitters
 from fitonce.assessment.intervals import wilson
@@ -400,6 +401,16 @@ def test_to_dict_is_json():
         rows["predictions"] == answer.predictions.tolist()
         and len(rows["permutation"]["null"]["accuracy"]) == 19
     )
+
+
+@pytest.mark.parametrize(
+    ("alpha", "rows", "partitions"),
+    [(1.0, 200, 10), (1.0, 100_000, 4), (1.0, 10**6, 1), ("tune", 200, 5), ("tune", 1000, 1)],
+)
+def test_partitions_follow_from_the_size(alpha, rows, partitions):
+    model = KernelRidge(alpha, gamma=0.1)
+    data = AssessedRows.of(model, np.zeros((rows, 1)), np.zeros(rows))
+    assert n_partitions(model, data) == partitions
 
 
 def test_the_same_seed_gives_the_same_answer():

@@ -42,6 +42,7 @@ SPLITTERS = {
 }
 
 PARTITIONS = 10  # for the standard error
+ROWS = 400_000  # of all partitions together, with the answers of ten models for each
 TUNED = 5  # of models that are tuned, whose folds are fits: with three, R² covers two points less
 SECONDS, PER_CUBE = 20.0, 1e-8  # for these; of a search on one core, over cubed rows
 IGNORED = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
@@ -225,16 +226,18 @@ def assess(
 
 
 def n_partitions(estimator: Any, data: AssessedRows) -> int:
-    """Partitions from which the standard error comes: as many as take less than `SECONDS` in fits,
-    one of a model whose folds cannot be left out in pairs. Depends on the size alone: the same
-    call gives the same interval on every machine.
+    """Partitions from which the standard error comes: as many as fit into memory and, in fits,
+    into `SECONDS`; one of a model whose folds cannot be left out in pairs. Depends on the size
+    alone: the same call gives the same interval on every machine.
     """
+    kept = ROWS // len(data.y)
     method = "predict" if data.classes is None else "decision_function"
     if depends(estimator, data.X, data.params, method=method).route.name == "one":
-        return PARTITIONS
+        return int(np.clip(kept, 1, PARTITIONS))
     if not is_model(final_step(estimator)):
         return 1
-    return int(np.clip(SECONDS / (10 * (0.03 + PER_CUBE * len(data.y) ** 3)), 1, TUNED))
+    quick = SECONDS / (10 * (0.03 + PER_CUBE * len(data.y) ** 3))
+    return int(np.clip(min(kept, quick), 1, TUNED))
 
 
 def significance(
