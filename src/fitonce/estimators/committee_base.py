@@ -115,12 +115,14 @@ class KernelCommittee(BaseEstimator):
                 f"{name} does not support confounds: use a single estimator, such as "
                 "KernelFisherDiscriminant or KernelRidge, with confounds=, or leave them out."
             )
-        training = training_of(clone(model), X, y, sample_weight, groups)
+        checked = clone(model)
+        training = training_of(checked, X, y, sample_weight, groups)
         if is_rows(training.X):
             raise ValueError(
                 f"{name} needs the rows in memory, got rows in files, blocks or Dask: load them "
                 "into memory, or use a single estimator with landmarks=."
             )
+        checked.__fitonce_labels__(training.y[training.active], None)  # refuses invalid ones
         return training
 
     @abstractmethod
