@@ -204,11 +204,20 @@ KERNELS: tuple[dict[str, Any], ...] = (
     {"kernel": "linear"},
     {"kernel": "poly", "degree": 2},
 )
+WITHOUT_RBF = ["exponential", "laplacian", "linear"]
 OURS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "default": (KernelFisherDiscriminant, KernelRidge),
     "tune": (
         lambda: KernelFisherDiscriminant(kernel="tune"),
         lambda: KernelRidge(kernel="tune"),
+    ),
+    "tune, without rbf": (
+        lambda: KernelFisherDiscriminant(kernel=WITHOUT_RBF),
+        lambda: KernelRidge(kernel=WITHOUT_RBF),
+    ),
+    "exponential": (
+        lambda: KernelFisherDiscriminant(kernel="exponential"),
+        lambda: KernelRidge(kernel="exponential"),
     ),
     "committee": (KernelCommitteeClassifier, KernelCommitteeRegressor),
     "committee, one preparation": (
