@@ -24,7 +24,27 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
         "accuracy_costs": made.costs,
         "accuracy_few_rows": made.few_rows,
         "accuracy_variants": made.variants,
+        "public_classes": made.public_classes,
+        "public_numbers": made.public_numbers,
+        "few_rows": made.members,
     }
+
+
+COUNTS = {"tables", "cases"}  # of a summary, beside its methods
+
+
+def _by_rank(found: dict[str, Any]) -> Callable[[str], float]:
+    return lambda method: float(found[method]["rank"])
+
+
+def _rank(one: dict[str, Any]) -> str:
+    return f"{one['rank']:.1f}"
+
+
+def _wins(one: dict[str, Any]) -> list[str]:
+    """The share of tables on which a model is better than each peer, in one cell."""
+    shares = {name.removeprefix("better than "): v for name, v in one.items() if " than " in name}
+    return [", ".join(f"{peer} {share:.0%}" for peer, share in shares.items())]
 
 
 @dataclass(frozen=True)
@@ -75,6 +95,46 @@ class Tables:
             f"{found['left out']}"
         )
         return self.made_by(table(header, rows) + "\n" + note, "accuracy")
+
+    def public_classes(self) -> str:
+        """Public tables with classes: both halves, since there are few."""
+        rows = []
+        for half, found in self.result("public_tables")["summary"].items():
+            for method in sorted(set(found["error"]) - COUNTS, key=_by_rank(found["log_loss"])):
+                error, loss = found["error"][method], found["log_loss"][method]
+                means = [_rank(loss), f"{loss['mean']:.3f}", _rank(error), f"{error['mean']:.3f}"]
+                rows.append([half, method, *means, *_wins(loss)])
+        header = ["half", "model", "rank, log-loss", "log-loss", "rank, error", "error"]
+        better = "better than the peers in log-loss, share of tables"
+        return self.made_by(table([*header, better], rows), "public_tables")
+
+    def public_numbers(self) -> str:
+        rows = []
+        found = self.result("public_tables")["summary"]["reporting"]["r2"]
+        for method in sorted(set(found) - COUNTS, key=_by_rank(found)):
+            one = found[method]
+            worst = [one[name] for name in ("mean", "worst", "best peer there")]
+            most = max(one["most behind the best peer"], 0.0)
+            numbers = [*(f"{value:.3f}" for value in worst), f"{most:.2f}", f"{one['far']:.2g}"]
+            rows.append([method, _rank(one), *numbers, *_wins(one)])
+        header = [f"{found['tables']} tables", "rank", "mean R²", "worst R²", "best peer there"]
+        header += ["most behind the best peer", "a far row, ranges off"]
+        better = "better than the peers, share of tables"
+        return self.made_by(table([*header, better], rows), "public_tables")
+
+    def members(self) -> str:
+        """What each member brings on few rows."""
+        found = self.result("few_rows")
+        halves = ("deciding", "reporting", "looked at last")
+        kinds = found["deciding"]["mean"]
+        rows = [
+            [kind, *(f"{found[half]['mean'][kind]:.3f}" for half in halves)]
+            + [f"{found[half]['lower than before'][kind]} of 12" for half in halves[:2]]
+            for kind in kinds
+        ]
+        header = ["committee", *(f"log-loss, {half}" for half in halves)]
+        header += [f"lower than before, {half}" for half in halves[:2]]
+        return self.made_by(table(header, rows), "few_rows")
 
     def counts(self) -> str:
         found = self.result("accuracy")
