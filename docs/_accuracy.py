@@ -113,11 +113,10 @@ class Tables:
         found = self.result("public_tables")["summary"]["reporting"]["r2"]
         for method in sorted(set(found) - COUNTS, key=_by_rank(found)):
             one = found[method]
-            worst = [one[name] for name in ("mean", "worst", "best peer there")]
             most = max(one["most behind the best peer"], 0.0)
-            numbers = [*(f"{value:.3f}" for value in worst), f"{most:.2f}", f"{one['far']:.2g}"]
-            rows.append([method, _rank(one), *numbers, *_wins(one)])
-        header = [f"{found['tables']} tables", "rank", "mean R²", "worst R²", "best peer there"]
+            numbers = [f"{one['mean']:.3f}", f"{one['worst']:.3f}", f"{most:.2f}"]
+            rows.append([method, _rank(one), *numbers, f"{one['far']:.2g}", *_wins(one)])
+        header = [f"{found['tables']} tables", "rank", "mean R²", "worst R²"]
         header += ["most behind the best peer", "a far row, ranges off"]
         better = "better than the peers, share of tables"
         return self.made_by(table([*header, better], rows), "public_tables")

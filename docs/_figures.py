@@ -422,22 +422,6 @@ def refinement() -> str:
     )
 
 
-def defaults() -> str:
-    sets = result("defaults")["sets"]
-    criteria = list(next(iter(sets.values())))
-    rows = []
-    for criterion in criteria:
-        errors = [values[criterion]["temperature error"] for values in sets.values()]
-        rows.append(
-            [
-                f'`"{criterion}"`',
-                *(f"{error:.1f}" for error in errors),
-                f"{sum(errors) / len(errors):.2f}",
-            ]
-        )
-    return made_by(table(["criterion", *sets, "mean"], rows), "defaults")
-
-
 METHODS = ("jackknife+", "cv+", "full", "jackknife-minmax")
 
 
@@ -650,7 +634,6 @@ TABLES: dict[str, Callable[[], str]] = {
         landmarks,
         landmark_path,
         refinement,
-        defaults,
         coverage_fixed,
         coverage_tuned,
         interval_times,

@@ -14,7 +14,7 @@ import sklearn.model_selection as plain
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -296,6 +296,8 @@ def test_the_default_suits_its_rows() -> None:
     assert "NormalScores" in names and "RelevanceScaler" in names
     sparse = " ".join(KernelCommitteeClassifier().fit(csr_array(X), y).candidates_["name"])
     assert "Scores" not in sparse and "Scaler" not in sparse and "poly" in sparse
+    windows = KernelCommitteeRegressor(cv=TimeSeriesSplit(3)).fit(*numbers())
+    assert not any("RelevanceScaler" in name for name in windows.candidates_["name"])
     few = np.r_[0:4, 7 : len(y)]
     small = " ".join(KernelCommitteeClassifier().fit(X[few], y[few]).candidates_["name"])
     assert "NormalScores" in small and "RelevanceScaler" not in small

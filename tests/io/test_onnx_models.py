@@ -134,7 +134,8 @@ def test_members_after_preparations_agree(committee):
     with pytest.raises(ValueError, match="pass X"):
         to_onnx(fitted)
     assert_agrees(to_onnx(fitted, new, dtype="float64"), fitted, new, 1e-9, np.float64)
-    bad = run(to_onnx(fitted, new), np.array([[np.inf, 0.0, 0.0, 0.0], [np.nan, 0.0, 0.0, 0.0]]))
+    ranked = committee(members[:1]).fit(X, y)
+    bad = run(to_onnx(ranked, new), np.array([[np.inf, 0.0, 0.0, 0.0], [np.nan, 0.0, 0.0, 0.0]]))
     assert np.isnan(bad["probabilities" if labels else "prediction"]).all()
     assert measured_error(to_onnx(committee().fit(X, y))) < 1e-6
 

@@ -18,12 +18,13 @@ from ..core.rows import is_rows
 from ..core.splits import Splits
 from ..preparation import NormalScores, RelevanceScaler
 from .base import KernelModel
-from .committee_members import Candidate, candidates_of, final_step, learning_splits, suits
+from .committee_members import Candidate, candidates_of, final_step, suits
 from .parameter_values import is_precomputed
 from .parameters import store_parameters
-from .setup import Training, folds_of, training_of
+from .setup import Training, default_folds, folds_of, training_of
 from .verification import Verification, worst_of
 
+LEARNING_FOLDS = 5  # for members that learn more than a search can leave out, unless cv is given
 DEFAULT_KERNELS: tuple[dict[str, Any], ...] = (
     {"kernel": "rbf"},
     {"kernel": "laplacian"},
@@ -87,7 +88,8 @@ class KernelCommittee(BaseEstimator):
         training = self._training(final_step(given[0]), X, y, sample_weight, groups, confounds)
         classifies = not self.multi_output
         folds = folds_of(self.cv, training, classifier=classifies)
-        splits = learning_splits(training, None if self.cv is None else folds, classifies)
+        judged = None if self.cv is None else folds
+        splits = judged or default_folds(training, LEARNING_FOLDS, classifies)
         if self.members is None:
             given = [member for member in given if suits(member, training, splits)]
         jobs = (

@@ -19,9 +19,8 @@ from ..tuning.trial_runner import TrialRunner
 from ..tuning.tuner import Tried
 from .parameter_values import NUMBER, word
 from .record import FitRecord
-from .setup import Training, default_folds, setup_of
+from .setup import Training, setup_of
 
-LEARNING_FOLDS = 5  # for members that learn more than a search can leave out
 FEWEST = 4  # rows of a class in a training set from which the default learns importances
 
 
@@ -103,7 +102,8 @@ def prepared(member: Any, X: Any, training: Training) -> Any:
 
 def suits(member: Any, training: Training, splits: Splits) -> bool:
     """Whether a default member can be made of these rows: dense ones if it prepares them; if it
-    uses labels, several columns, and a few rows of each class in every training set.
+    uses labels, several columns, splits that test every row once, and a few rows of each class in
+    every training set.
     """
     if not steps_of(member):
         return True
@@ -112,11 +112,13 @@ def suits(member: Any, training: Training, splits: Splits) -> bool:
     if not uses_labels(member):
         return True
     y, active = training.y, training.active
+    tested = np.sort(np.concatenate([test for _, test in splits]))
     trained = [y[np.intersect1d(train, active)] for train, _ in splits]
     fewest = min(map(len, trained)) / 2.0
     if is_classifier(final_step(member)):
         fewest = min(np.sum(part == label) for part in trained for label in np.unique(y[active]))
-    return bool(training.X.shape[1] > 1 and fewest >= FEWEST)
+    once = np.array_equal(tested, np.arange(training.n_samples))
+    return bool(once and training.X.shape[1] > 1 and fewest >= FEWEST)
 
 
 # ---- candidates ----------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ def candidates_of(
 
     Where a fit depends on the labels of all rows in more than the choice of a few numbers,
     leave-one-out after it would be optimistic. Such a member is refitted on every training set of
-    other splits. If only a step before the model uses labels, its model has the parameters that a
+    the splits. If only a step before the model uses labels, its model has the parameters that a
     search on all rows has found.
     """
     model = final_step(member)
@@ -141,16 +143,6 @@ def candidates_of(
     if uses_labels(member):
         return [learned(number, member, found[-1].parameters, training, splits)]
     return found
-
-
-def learning_splits(training: Training, folds: Splits | None, classifies: bool) -> Splits:
-    """Splits for members that learn: those given if they test every row once, else five folds."""
-    n = training.n_samples
-    if folds is not None:
-        tested = np.concatenate([test for _, test in folds])
-        if np.array_equal(np.sort(tested), np.arange(n)):
-            return folds
-    return default_folds(training, LEARNING_FOLDS, classifies)
 
 
 def learned(
@@ -204,4 +196,4 @@ def searched(number: int, member: Any, training: Training, folds: Splits | None)
     return sorted(found, key=lambda candidate: candidate.parameters == chosen)
 
 
-__all__ = ["Candidate", "candidates_of", "final_step", "learning_splits", "suits"]
+__all__ = ["Candidate", "candidates_of", "final_step", "suits"]
