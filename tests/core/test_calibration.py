@@ -410,3 +410,13 @@ def test_a_second_minimum_that_is_hardly_better_is_not_taken():
     assert 0.1 < 60 * (losses[near] - losses[far]) < np.log(60)
     found = calibrate(decision, labels, np.ones(60), offsets=False)
     assert found.beta == pytest.approx(betas[near], rel=0.01)
+
+
+@pytest.mark.parametrize("n", [20, 200])
+def test_probabilities_that_doubt_already_are_doubted_by_a_quarter_of_a_row(n: int) -> None:
+    """All rows right with .95: where classes are separable, the temperature makes them sharper."""
+    labels = np.arange(n) % 2
+    log_p = np.log(np.where(labels[:, None] == np.arange(2), 0.95, 0.05))
+    found = calibrate(log_p, labels, np.ones(n), offsets=False, floored=True)
+    doubt = 0.25 / (n + 2)
+    np.testing.assert_allclose(found.beta, np.log((1 - doubt) / doubt) / np.log(19.0), rtol=1e-9)
