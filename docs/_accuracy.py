@@ -30,11 +30,10 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
     }
 
 
-COUNTS = {"tables", "cases"}  # of a summary, beside its methods
-
-
-def _by_rank(found: dict[str, Any]) -> Callable[[str], float]:
-    return lambda method: float(found[method]["rank"])
+def _by_rank(found: dict[str, Any]) -> list[str]:
+    """The methods of a summary, the best first; it counts tables and cases, too."""
+    methods = [name for name in found if name not in ("tables", "cases")]
+    return sorted(methods, key=lambda method: float(found[method]["rank"]))
 
 
 def _rank(one: dict[str, Any]) -> str:
@@ -100,7 +99,7 @@ class Tables:
         """Public tables with classes: both halves, since there are few."""
         rows = []
         for half, found in self.result("public_tables")["summary"].items():
-            for method in sorted(set(found["error"]) - COUNTS, key=_by_rank(found["log_loss"])):
+            for method in _by_rank(found["log_loss"]):
                 error, loss = found["error"][method], found["log_loss"][method]
                 means = [_rank(loss), f"{loss['mean']:.3f}", _rank(error), f"{error['mean']:.3f}"]
                 rows.append([half, method, *means, *_wins(loss)])
@@ -111,7 +110,7 @@ class Tables:
     def public_numbers(self) -> str:
         rows = []
         found = self.result("public_tables")["summary"]["reporting"]["r2"]
-        for method in sorted(set(found) - COUNTS, key=_by_rank(found)):
+        for method in _by_rank(found):
             one = found[method]
             most = max(one["most behind the best peer"], 0.0)
             numbers = [f"{one['mean']:.3f}", f"{one['worst']:.3f}", f"{most:.2f}"]
