@@ -146,6 +146,16 @@ def test_a_bug_is_a_sentence_too(folder, monkeypatch):
     says(run("fit", "good.csv", "-t", "label", "-q"), "unexpected error", "the moon")
 
 
+def test_lines_end_where_their_words_end(folder):
+    """What a terminal shows can be pasted, and help is not broken in the middle of a line."""
+    names = [f"a rather long name of a class, number {k % 4}" for k in range(24)]
+    pl.DataFrame({"a": [k * k % 7.5 for k in range(24)], "y": names}).write_csv("wide.csv")
+    shown = run("permute", "wide.csv", "-t", "y", "--permutations", 9, "--kernel", "linear").stdout
+    assert [line for line in shown.splitlines() if line != line.rstrip()] == []
+    lines = [line.strip() for line in run("fit", "--help").stdout.splitlines()]
+    assert "nested" not in lines and "gives" not in lines
+
+
 def test_help_teaches():
     for command in (
         "fit",

@@ -6,7 +6,9 @@ completion fast.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from inspect import getdoc
 from typing import Annotated
 
 import typer
@@ -37,7 +39,8 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
     ending = "[bold]Examples[/]\n\n" + "\n\n".join(f"[cyan]{line}[/]" for line in examples)
 
     def added(function: Callable[..., None]) -> Callable[..., None]:
-        return app.command(epilog=ending)(careful(function))
+        text = re.sub(r"(?<!\n)\n(?!\n)", " ", getdoc(function) or "")  # lines of any width
+        return app.command(epilog=ending, help=text)(careful(function))
 
     return added
 

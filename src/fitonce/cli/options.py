@@ -106,7 +106,7 @@ Priors = Annotated[
     setting(
         MODEL,
         "Weights of the classes in a decision: equal, or one number per class in the order of the "
-        "labels, separated by commas; by default the shares of their rows. fisher only.",
+        "labels, separated by commas; by default the shares of their rows. lssvm takes equal only.",
     ),
 ]
 Alpha = Annotated[str, setting(MODEL, "Regularization: tune or a number.")]

@@ -144,7 +144,11 @@ class Bars:
 def _print(console: Console, part: RenderableType) -> None:
     """Print, without control characters that come from labels, columns or files."""
     segments = (Segment(printable(one.text), one.style) for one in console.render(part))
-    console.print(Segments(segments), end="", soft_wrap=True)
+    for line in Segment.split_lines(segments):
+        while line and not line[-1].text.strip():  # what fills the width
+            line.pop()
+        ending = [Segment(one.text.rstrip(), one.style) for one in line[-1:]]
+        console.print(Segments([*line[:-1], *ending, Segment.line()]), end="", soft_wrap=True)
 
 
 # ---- before the work -----------------------------------------------------------------------------
