@@ -24,17 +24,9 @@ from fitonce import (
 from problems import labelled_rows
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 from fitonce.plotting import BarDisplay  # noqa: E402
 from fitonce.plotting.style import COLORS, QUIET  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def closed_figures() -> Any:
-    yield
-    plt.close("all")
 
 
 def lengths(display: Any) -> np.ndarray:

@@ -33,12 +33,6 @@ from fitonce.plotting import (
 from fitonce.plotting.style import COLORS, MARKERS, look
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def two():
     X, y = load_breast_cancer(return_X_y=True)

@@ -15,13 +15,6 @@ from optional import require
 MODEL = KernelFisherDiscriminant("linear", alpha=1.0)
 
 
-@pytest.fixture(autouse=True)
-def no_windows():
-    require("matplotlib").use("Agg")
-    yield
-    require("matplotlib.pyplot").close("all")
-
-
 @pytest.fixture(scope="module")
 def epochs():
     rng = np.random.default_rng(0)

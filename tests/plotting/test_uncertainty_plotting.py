@@ -8,19 +8,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelRidge, LeastSquaresSVC
+from fitonce.plotting import IntervalDisplay
 from problems import labelled_rows, numbered_rows
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-from fitonce.plotting import IntervalDisplay  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
 
 
 def fitted(n_targets: int = 1) -> tuple[KernelRidge, np.ndarray, np.ndarray]:

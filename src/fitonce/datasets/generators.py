@@ -32,10 +32,10 @@ _ALTERNATING = np.where(np.arange(_NORM_FEATURES) % 2 == 0, 1.0, -1.0)
 
 _CHECKERBOARD_FLIPPED = 0.1
 
-_WAVE_AT = np.arange(1, 22)
-_WAVES = {peak: np.maximum(6.0 - np.abs(_WAVE_AT - peak), 0.0) for peak in (7, 11, 15)}
-# peaks mixed by each of Breiman's classes; the first is +1 here
-_WAVE_CLASSES = ((7, 11), (11, 15), (7, 15))
+# points 1, …, 21 of the two triangles that each of Breiman's classes mixes, (3, 2, 21); the first
+# class is +1 here
+_WAVE_PEAKS = np.array([[7, 11], [11, 15], [7, 15]])
+_WAVES = np.maximum(6.0 - np.abs(np.arange(1, 22) - _WAVE_PEAKS[..., None]), 0.0)
 
 Sample = tuple[np.ndarray, np.ndarray]  # rows X and labels y
 
@@ -61,8 +61,7 @@ def make_torus(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     rng = _generator(random_state)
     y = rng.permutation(np.where(np.arange(_count(n_samples)) < round(n_samples / 4), 1, -1))
     normal = rng.normal(size=(n_samples, 2))
-    radius = rng.normal(4.0, 1.0, size=n_samples)
-    angle = rng.uniform(0.0, 2.0 * np.pi, size=n_samples)
+    radius, angle = rng.normal(4.0, 1.0, n_samples), rng.uniform(0.0, 2.0 * np.pi, n_samples)
     annulus = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     return np.where(y[:, None] > 0, normal, annulus), y
 
@@ -130,9 +129,8 @@ def make_ringnorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
 def ringnorm_bayes(X: Any) -> np.ndarray:
     """Log-odds (n,) of class +1 of `make_ringnorm` given the rows X (n, 20)."""
     X = _rows(X, _NORM_FEATURES)
-    outer = -(X**2).sum(axis=1) / 8.0 - _NORM_FEATURES * np.log(2.0)
-    inner = -((X - _NORM_OFFSET) ** 2).sum(axis=1) / 2.0
-    return np.asarray(outer - inner)
+    distance = ((X - _NORM_OFFSET) ** 2).sum(axis=1) / 2.0 - (X**2).sum(axis=1) / 8.0
+    return np.asarray(distance - _NORM_FEATURES * np.log(2.0))
 
 
 def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
@@ -323,18 +321,16 @@ def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     y : array of shape (n_samples,)
     """
     rng = _generator(random_state)
-    pair = rng.integers(len(_WAVE_CLASSES), size=_count(n_samples))
+    pair = rng.integers(len(_WAVES), size=_count(n_samples))
     u = rng.uniform(size=(n_samples, 1))
-    first, second = (
-        np.stack([_WAVES[peaks[end]] for peaks in _WAVE_CLASSES])[pair] for end in (0, 1)
-    )
+    first, second = _WAVES[pair, 0], _WAVES[pair, 1]
     return u * first + (1.0 - u) * second + rng.normal(size=first.shape), pair
 
 
 def waveform3_bayes(X: Any) -> np.ndarray:
     """Log-probabilities (n, 3) of the classes of `make_waveform3` given the rows X (n, 21)."""
-    X = _rows(X, len(_WAVE_AT))
-    mixtures = [_log_wave_mixture(X, _WAVES[a], _WAVES[b]) for a, b in _WAVE_CLASSES]
+    X = _rows(X, _WAVES.shape[2])
+    mixtures = [_log_wave_mixture(X, first, second) for first, second in _WAVES]
     return np.asarray(log_softmax(np.column_stack(mixtures), axis=1))
 
 

@@ -22,10 +22,7 @@ ARCHIVE_URL = (
     "https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets/raw/master/benchmarks.mat"
 )
 ARCHIVE_SHA256 = "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c75"
-ARCHIVE_BYTES = 8_912_086
 FOLDER_VARIABLE = "FITONCE_RAETSCH"
-
-_SPLIT_SEED = 2001
 
 
 class Design(NamedTuple):
@@ -84,22 +81,31 @@ def fetch_raetsch(
         indices as published, or None if they are not available (see `raetsch_splits`); ``name``.
     """
     _check_name(name)
-    folder = _folder(data_home)
+    home = Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")) / "fitonce"
+    folder = Path(data_home or os.environ.get(FOLDER_VARIABLE) or home).expanduser()
     if (folder / f"{name}.npz").is_file():
         with np.load(folder / f"{name}.npz") as file:
             return _bunch(name, file["X"], file["y"], None)
     archive = folder / ARCHIVE
     if not archive.is_file() and name == "ringnorm" and any(folder.glob("*.npz")):
         return _bunch(name, *make_ringnorm(7400, random_state=7), None)
-    if not archive.is_file() and download:
-        _download(folder)
-    if not archive.is_file():
+    if not archive.is_file() and not download:
         raise FileNotFoundError(
             f"neither {name}.npz nor {ARCHIVE} is in {folder}. Give a folder that has one of them "
             f"(data_home, or the environment variable {FOLDER_VARIABLE}), or pass download=True to "
-            f"get {ARCHIVE} ({ARCHIVE_BYTES / 1e6:.0f} MB) from {ARCHIVE_URL}."
+            f"get {ARCHIVE} (9 MB) from {ARCHIVE_URL}."
         )
-    return _read_archive(archive, name)
+    if not archive.is_file():
+        _download(folder)
+    entry = loadmat(archive, variable_names=[name]).get(name)
+    if entry is None:
+        raise ValueError(
+            f"{archive} has no data set {name!r}: this is not the published archive. Delete it, "
+            "and pass download=True."
+        )
+    fields = entry[0, 0]  # MATLAB counts from 1
+    train, test = (np.asarray(fields[key], dtype=np.int64) - 1 for key in ("train", "test"))
+    return _bunch(name, fields["x"], fields["t"], list(zip(train, test, strict=True)))
 
 
 def raetsch_splits(
@@ -135,18 +141,13 @@ def raetsch_splits(
             f"got {n_samples} instead."
         )
     numbers = range(start, start + design.n_splits if stop is None else stop)
-    shuffled = (np.random.default_rng([_SPLIT_SEED, one]).permutation(n_samples) for one in numbers)
+    shuffled = (np.random.default_rng([2001, one]).permutation(n_samples) for one in numbers)
     return ((rows[: design.n_train], rows[design.n_train : used]) for rows in shuffled)
 
 
 def _check_name(name: str) -> None:
     if name not in RAETSCH:
         raise ValueError(f"name must be one of {', '.join(RAETSCH)}, got {name!r} instead.")
-
-
-def _folder(data_home: str | os.PathLike[str] | None) -> Path:
-    home = Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")) / "fitonce"
-    return Path(data_home or os.environ.get(FOLDER_VARIABLE) or home).expanduser()
 
 
 def _bunch(name: str, X: Any, y: Any, splits: list[Any] | None) -> Bunch:
@@ -163,20 +164,6 @@ def _bunch(name: str, X: Any, y: Any, splits: list[Any] | None) -> Bunch:
             f"{np.unique(y)[:5].tolist()} instead: this is not the published file."
         )
     return Bunch(data=X, target=y, splits=splits, name=name)
-
-
-def _read_archive(path: Path, name: str) -> Bunch:
-    entry = loadmat(path, variable_names=[name]).get(name)
-    if entry is None:
-        raise ValueError(
-            f"{path} has no data set {name!r}: this is not the published archive. Delete it, and "
-            "pass download=True."
-        )
-    fields = entry[0, 0]
-    train, test = (
-        np.asarray(fields[key], dtype=np.int64) - 1 for key in ("train", "test")
-    )  # MATLAB counts from 1
-    return _bunch(name, fields["x"], fields["t"], list(zip(train, test, strict=True)))
 
 
 def _download(folder: Path) -> None:

@@ -54,8 +54,8 @@ class CalibrationDisplay(Display):
         Parameters
         ----------
         estimator : fitted classifier, or a Pipeline that ends in one
-            Must have ``calibration="temperature"``. Fitting this single number on the same rows has
-            little effect on the curve.
+            Must have ``calibration="temperature"``. This single number was fitted on the same
+            rows, which has little effect on the curve; nested cross-validation avoids it.
         y : array, default=None
             The training labels; needed for models that were loaded from a file.
         n_bins : int, default=10
@@ -75,9 +75,20 @@ class CalibrationDisplay(Display):
         3
         """
         model = classifier_of(estimator, "CalibrationDisplay")
+        if model.calibration in ("sigmoid", "isotonic"):
+            raise ValueError(
+                f"calibration={model.calibration!r} is fitted on the held-out decisions of these "
+                "rows, so the curve would look too good: use "
+                'cross_val_predict(estimator, X, y, method="predict_proba") and from_predictions.'
+            )
+        if not hasattr(model, "temperature_"):
+            raise ValueError(
+                "with calibration=None this classifier has no probabilities: fit it with "
+                "calibration='temperature'."
+            )
         return cls.from_predictions(
             training_targets(model, y),
-            held_out_probabilities(model),
+            probabilities(held_out_output(model), 1.0 / model.temperature_, model.floor_),
             classes=model.classes_,
             n_bins=n_bins,
             strategy=strategy,
@@ -178,24 +189,3 @@ def _curve(
         "upper": upper,
         "count": n,
     }
-
-
-def held_out_probabilities(model: Any) -> np.ndarray:
-    """Probabilities (n, c) of every training row from models that were not trained on it, with the
-    calibration of the whole fit.
-
-    The temperature is a single number fitted on these decisions. Nested cross-validation avoids
-    this small bias.
-    """
-    if model.calibration in ("sigmoid", "isotonic"):
-        raise ValueError(
-            f"calibration={model.calibration!r} is fitted on the held-out decisions of these rows, "
-            "so the curve would look too good: use "
-            'cross_val_predict(estimator, X, y, method="predict_proba") and from_predictions.'
-        )
-    if not hasattr(model, "temperature_"):
-        raise ValueError(
-            "with calibration=None this classifier has no probabilities: fit it with "
-            "calibration='temperature'."
-        )
-    return probabilities(held_out_output(model), 1.0 / model.temperature_, model.floor_)

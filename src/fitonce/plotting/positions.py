@@ -185,22 +185,17 @@ class TimeCourseDisplay(Display):
         borders = borders_of(self.times)
         ax.set(xlim=borders[[0, -1]], xlabel=self.place, ylabel=self.name)
         _mark_zero(self.times, ax.axvline)
-        if self.significant is not None:
-            self._bars(ax, borders)
         low, high = ax.get_ylim()
+        if self.significant is not None:  # a thick bar at the bottom for every run of positions
+            height = 0.022 * (high - low)
+            padded = np.concatenate([[False], self.significant, [False]])
+            starts, ends = borders[np.flatnonzero(padded[1:] != padded[:-1])].reshape(-1, 2).T
+            label = self.significance_name if len(starts) else None
+            style = {"align": "edge", "color": COLORS[1], "label": label}
+            self.bars_ = list(ax.bar(starts, height, ends - starts, low - 2 * height, **style))
+            low -= 3 * height
         ax.set_ylim(low, high + 0.2 * (high - low))  # room for the legend above the data
         ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
-
-    def _bars(self, ax: Any, borders: np.ndarray) -> None:
-        """A thick bar at the bottom of the axes for every run of significant positions."""
-        low, high = ax.get_ylim()
-        height = 0.022 * (high - low)
-        ax.set_ylim(low - 3 * height, high)
-        padded = np.concatenate([[False], self.significant, [False]])
-        starts, ends = borders[np.flatnonzero(padded[1:] != padded[:-1])].reshape(-1, 2).T
-        label = self.significance_name if len(starts) else None
-        style = {"align": "edge", "color": COLORS[1], "label": label}
-        self.bars_ = list(ax.bar(starts, height, ends - starts, low - 2 * height, **style))
 
 
 def _course(test: Any) -> dict[str, Any]:

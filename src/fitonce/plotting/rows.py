@@ -29,7 +29,6 @@ from .style import (
     look,
     names_of,
     plain,
-    with_room,
 )
 
 
@@ -171,19 +170,14 @@ class InfluenceDisplay(Display):
             ax.scatter(*points[wrong].T, label="wrong when left out", **CROSSES)
         ax.axhline(0.0, color=STRONG, linewidth=1.0)
         self.named_ = np.argsort(-self.influence)[: self.n_named]
-        self._name(ax, points, names)
-        ax.set(xlabel="leverage", ylabel=f"held-out {self.kind}")
-        legend(ax, 2 if wrong.any() else 0, fontsize="small")
-
-    def _name(self, ax: Any, points: np.ndarray, names: list[str]) -> None:
-        """Names next to their points, shifted towards the center to stay inside, and left out if
-        there is no room.
-        """
         useful = (self.influence > 0) & np.isfinite(points).all(axis=1)
-        rows = self.named_[useful[self.named_]]
         room = 0.16 * np.ptp(ax.get_xlim()), 0.05 * np.ptp(ax.get_ylim())
-        for row in rows[with_room(points[rows], room)]:
-            left = points[row, 0] > np.mean(ax.get_xlim())
+        taken: list[int] = []
+        for row in self.named_[useful[self.named_]]:
+            if np.any(np.all(np.abs(points[taken] - points[row]) <= room, axis=1)):
+                continue  # no room beside a name that matters more
+            taken.append(row)
+            left = points[row, 0] > np.mean(ax.get_xlim())  # names stay inside the axes
             ax.annotate(
                 literal(names[row], 18),
                 points[row],
@@ -192,6 +186,8 @@ class InfluenceDisplay(Display):
                 ha="right" if left else "left",
                 fontsize="x-small",
             )
+        ax.set(xlabel="leverage", ylabel=f"held-out {self.kind}")
+        legend(ax, 2 if wrong.any() else 0, fontsize="small")
 
 
 class ProjectionDisplay(Display):

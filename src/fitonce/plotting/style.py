@@ -123,20 +123,7 @@ def rounded(value: float, digits: int = 3) -> str:
     return f"{value:.{digits - 1}e}"
 
 
-def with_room(points: np.ndarray, room: Any) -> list[int]:
-    """Indices of the points (n, 2) that have room for a name, in order: no earlier point is nearer
-    than `room` along both axes.
-    """
-    taken: list[int] = []
-    for number, point in enumerate(points):
-        if not np.any(np.all(np.abs(points[taken] - point) <= room, axis=1)):
-            taken.append(number)
-    return taken
-
-
 def borders_of(places: np.ndarray) -> np.ndarray:
     """The borders between n places on an axis: n + 1 numbers."""
-    if len(places) == 1:
-        return np.array([places[0] - 0.5, places[0] + 0.5])
-    middle = 0.5 * (places[1:] + places[:-1])
-    return np.concatenate([[2 * places[0] - middle[0]], middle, [2 * places[-1] - middle[-1]]])
+    half = 0.5 * np.diff(places) if len(places) > 1 else np.array([0.5])
+    return np.concatenate([places[:1] - half[0], places[:-1] + half, places[-1:] + half[-1]])
