@@ -12,7 +12,6 @@ from fitonce.plotting import IntervalDisplay
 from problems import labelled_rows, numbered_rows
 
 
-
 def fitted(n_targets: int = 1) -> tuple[KernelRidge, np.ndarray, np.ndarray]:
     X, y = numbered_rows(60, n_targets)
     return KernelRidge(0.3, gamma=0.4).fit(X[:30], y[:30]), X[30:], y[30:]
