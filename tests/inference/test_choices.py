@@ -61,6 +61,18 @@ def test_every_labeling_gets_the_choice_of_a_fit(model, n_classes, weighted):
         assert found == dict(parameters)
 
 
+def test_a_coarse_search_tries_every_fourth_power_of_two():
+    """Of alpha, and of gamma inside the edges of the window; nothing beyond or between."""
+    model = KernelFisherDiscriminant("tune", search="coarse")
+    X, labels = labelled(model, 2)
+    tried = model.fit(X, labels[0]).cv_results_["params"]
+    alphas = np.unique([np.log2(given["alpha"]) for given in tried])
+    assert np.all(alphas % 4 == 0) and np.all(np.diff(alphas) == 4) and 8 <= len(alphas) <= 12
+    for kernel, count in {"rbf": 3, "laplacian": 3, "exponential": 2}.items():
+        gammas = {np.log2(given["gamma"]) for given in tried if given["kernel"] == kernel}
+        assert len(gammas) == count and set(np.diff(sorted(gammas))) == {4.0}
+
+
 @pytest.mark.parametrize("elements", [1, 700])
 def test_blocks_of_labelings_and_alphas_change_nothing(elements, monkeypatch):
     model = KernelFisherDiscriminant(gamma=0.3)
