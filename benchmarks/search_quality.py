@@ -1,6 +1,7 @@
 """Does a search that begins on a sample choose as well as the full one?
 
-25 sets, 1200 training rows each: `search="full"` and the default. The criterion of the choice
+25 sets, 1200 training rows each (or `--n 500`, in a result of its own): `search="full"` and the
+default. The criterion of the choice
 relative to the full search's, whether gamma is the same, the error on test rows (in %; for numbers
 the share of the variance that is not explained) and CPU time. The largest loss of criterion and the
 mean difference in error are printed last.
@@ -22,7 +23,7 @@ from sklearn import datasets
 from fitonce import KernelFisherDiscriminant, KernelRidge
 from fitonce import datasets as own
 
-N_TRAIN, N_ROWS = 1200, 4000
+N_TRAIN, N_ROWS = 1200, 4000  # the first is a default
 MODES = ("full", "auto")
 Set = tuple[Any, Any]
 
@@ -108,18 +109,18 @@ NUMBERS: dict[str, Callable[[], Set]] = {
 }
 
 
-def split(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def split(X: Any, y: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Shuffled, standardised by the training rows."""
     order = np.random.default_rng(0).permutation(len(X))
     X, y = np.asarray(X, dtype=float)[order], np.asarray(y)[order]
-    mean, spread = X[:N_TRAIN].mean(axis=0), X[:N_TRAIN].std(axis=0)
+    mean, spread = X[:n].mean(axis=0), X[:n].std(axis=0)
     X = (X - mean) / np.where(spread > 0, spread, 1.0)
-    return X[:N_TRAIN], y[:N_TRAIN], X[N_TRAIN:], y[N_TRAIN:]
+    return X[:n], y[:n], X[n:], y[n:]
 
 
-def measure(name: str) -> dict[str, Any]:
+def measure(name: str, n: int) -> dict[str, Any]:
     kind, load = (KernelRidge, NUMBERS[name]) if name in NUMBERS else (None, CLASSES[name])
-    X, y, X_test, y_test = split(*load())
+    X, y, X_test, y_test = split(*load(), n)
     row: dict[str, Any] = {}
     for mode in MODES:
         model = (kind or KernelFisherDiscriminant)(search=mode)
@@ -161,12 +162,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     names = [*CLASSES, *NUMBERS]
     parser.add_argument("--only", nargs="+", default=names, help="the other results stay")
+    parser.add_argument("--n", type=int, default=N_TRAIN, help="training rows")
     arguments = parser.parse_args()
-    path = common.RESULTS / "search_quality.json"
+    result = "search_quality" if arguments.n == N_TRAIN else f"search_quality_{arguments.n}"
+    path = common.RESULTS / f"{result}.json"
     again = set(arguments.only) != set(names) and path.exists()
     rows = json.loads(path.read_text())["rows"] if again else {}
     for name in arguments.only:
-        rows[name] = row = measure(name)
+        rows[name] = row = measure(name, arguments.n)
         print(
             f"{name:22s}"
             + "".join(
@@ -178,7 +181,8 @@ def main() -> None:
         )
     summaries = {mode: summary(rows, mode) for mode in MODES[1:]}
     if set(rows) == set(names):
-        common.write(__file__, {"n_train": N_TRAIN, "summary": summaries, "rows": rows})
+        found = {"n_train": arguments.n, "summary": summaries, "rows": rows}
+        common.write(__file__, found, result)
     for mode, values in summaries.items():
         print(mode, ", ".join(f"{name} {value:.3f}" for name, value in values.items()))
     auto = summaries["auto"]
