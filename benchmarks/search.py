@@ -1,8 +1,8 @@
 """How much more than one eigendecomposition does a default fit cost?
 
-`KernelFisherDiscriminant()` chooses gamma and alpha, n = 500, 2000 and 4000; beside it the full search
-(up to n = 2000), and `scipy.linalg.eigh` (divide and conquer) of one kernel matrix. CPU time, in turn
-in one process. The ratios of the default fit are printed last.
+`KernelFisherDiscriminant()` chooses gamma and alpha, n = 500, 2000 and 4000; beside it the full
+search (up to n = 2000), and `scipy.linalg.eigh` (divide and conquer) of one kernel matrix. CPU
+time, in turn in one process. The ratios of the default fit are printed last.
 """
 
 from __future__ import annotations
