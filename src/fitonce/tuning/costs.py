@@ -95,6 +95,7 @@ class SearchProgress:
             print(f"fitonce: {line}", file=sys.stderr, flush=True)
 
     def tried(self, tried: Any) -> None:
+        """A trial is done: report it."""
         trial = tried.trial
         self.done += 1
         values = described(trial.parameters)
@@ -116,6 +117,7 @@ def _exact_cost(n: int, kernels: float, one_alpha: bool) -> str:
 
 
 def _duration(seconds: float) -> str:
+    """Seconds in words, in the unit that suits them."""
     if seconds < 1:
         return "a second"
     if seconds < 120:

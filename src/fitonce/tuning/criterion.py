@@ -125,6 +125,7 @@ class Criterion:
         return loss(scores) if self.pooled else mean_over_folds(loss, scores)
 
     def _loss(self) -> Callable[[HeldOutScores], np.ndarray]:
+        """The function from held-out outputs to a loss for every candidate."""
         if self.given == "smoothed_error" and isinstance(self.given, str):
             return lambda scores: smoothed_error(scores, self.compression)
         if isinstance(self.given, str) and self.given in LOSSES:

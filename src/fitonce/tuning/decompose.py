@@ -145,6 +145,7 @@ def prepared_kernel(
     row_scale: Array | None,
     free: Array | None = None,
 ) -> Prepared:
+    """The kernel matrix of the rows, by formula or as it is given."""
     X = _off_origin(X, kernel, fit_intercept, row_scale)
     centred = fit_intercept is True
     K, _ = _kernel_and_offset(X, kernel, centred)

@@ -28,7 +28,7 @@ from ..core.inverse import Inverse
 from ..kernels import Kernel
 
 FARTHEST_WEIGHT, FARTHEST_WIDTH = np.log(2.0**16), np.log(2.0**6)  # from where they started
-ITERATIONS = 40
+ITERATIONS = 40  # of L-BFGS-B at most: each costs a factorization, an inversion and a product
 IMPASSABLE = 1e100  # the loss where alpha is too small for the kernel: a step there is taken back
 
 LossAndSlope = Callable[[Array], tuple[float, Array]]  # held-out residuals e (n, t) to E and ∂E/∂e

@@ -183,6 +183,7 @@ def _dense(K: Any) -> Array:
 
 
 def _new_kernel(model: KernelModel, X: Any, own: bool, matrix: bool) -> NewKernel:
+    """The kernel of new rows with the training rows, and their `own` where that is asked for."""
     kernel, s, penalized = model.kernel, model.row_scale, model.fit_intercept == "penalized"
     if kernel.precomputed:
         cross, KQ0, diagonal = X + 0.0, model.of_kernel.KQ0, None

@@ -77,6 +77,7 @@ class GammaLattice:
         return cls(round(np.log2(gamma)), below, above, coarse)
 
     def first(self) -> list[float]:
+        """What is tried at once."""
         fine, coarse = (
             range(-self.below, self.above + 1, 2),
             range(2 - self.above, self.above + 1, 4),

@@ -28,7 +28,7 @@ from .trials import Parameters, Trial, Trials
 from .tuner import Candidates, Tried, Tuner
 
 HALVINGS = 20  # a step is halved at most this often before the search ends
-STEPS = 50
+STEPS = 50  # at most: each costs a path at five values of mu, and more where it is halved
 CONVERGED = 1e-8  # of a step in log mu
 LONGEST_STEP = np.log(4.0)
 APART = 2.0**-7  # h: rounding eps/h² and truncation h⁴/90 are both below 1e-10

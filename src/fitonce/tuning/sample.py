@@ -19,8 +19,9 @@ from ..core.holdout import Deletion
 from ..core.rows import dense_like
 from .specification import Data
 
+# what these cost in quality: benchmarks/search_quality.py, with --n 500 too
 SAMPLED_FROM = 400  # rows; below, every kernel is tried on all of them
-PROBED_FROM = 1000  # rows; below, the walk on all of them decomposes: benchmarks/search_quality.py
+PROBED_FROM = 1000  # rows; below, the walk on all of them decomposes at every gamma
 SAMPLE = 500  # rows that are enough to begin with, unless that is below a third of all
 FEW = 5  # sampled rows of a class; where it has fewer, all of its rows come
 

@@ -102,6 +102,7 @@ class Solution:
         kernel_of = self._kernel_of(kernel, X_fit)
 
         def summed(rows: Array) -> Array:
+            """K α of some rows, or X w."""
             K = kernel_of(rows)
             if largest is not None:
                 largest.append(largest_entry(K))

@@ -135,6 +135,7 @@ class Specification:
         ]
 
     def _others(self, family: Any) -> list[dict[str, Any]]:
+        """The combinations of what is tuned beside gamma and alpha, for one kernel."""
         used = used_by(family)
         options: dict[str, tuple[Any, ...]] = {"kernel": (family,)} if self.chooses_kernel else {}
         options |= {
@@ -146,6 +147,7 @@ class Specification:
         return [dict(zip(options, values, strict=True)) for values in combinations]
 
     def _gamma_lattice(self, family: Any, data: Data) -> GammaLattice | None:
+        """The candidates for the gamma of a kernel; None where it is not tuned."""
         if not (self.tunes_gamma and "gamma" in used_by(family)):
             return None
         centre, coarse = self._central_gamma(family, data), self.search == "coarse"

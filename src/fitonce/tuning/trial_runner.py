@@ -151,6 +151,7 @@ class TrialRunner:
         return whole and data.X.shape[0] > KEEP_BEST_UP_TO and data.landmarks is None
 
     def _side_by_side(self, tuner: Tuner, several: Sequence[Parameters]) -> list[Trial]:
+        """Trials in other processes, with their warnings; no decomposition comes back."""
         jobs = (delayed(_trial_alone)(tuner, parameters) for parameters in several)
         found: list[tuple[Trial, list[str]]] = Parallel(n_jobs=self.n_jobs)(jobs)
         for trial, messages in found:

@@ -29,7 +29,7 @@ from .sample import PROBED_FROM, SAMPLED_FROM, Sample, sample_of
 from .specification import Data, Specification
 from .trials import Parameters, Trial
 
-TOGETHER_UP_TO = 300  # rows; with more, decompositions take longer than everything else
+TOGETHER_UP_TO = 300  # rows; with more, decompositions take most of the time: eigh grows as n³
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
 
 
@@ -87,6 +87,7 @@ class Tuner:
             return landmark_problem(*given, self.deletions or ())
 
         def made(mu: float | None, whole: Callable[[], Resolvent] | None = None) -> Problem:
+            """The exact problem, for any mu or for one."""
             # a decomposition overwrites a precomputed kernel: all but the last one get a copy
             again = kernel.precomputed and (whole is not None or len(self.branches()) > 1)
             with check_fits(data.X, kernel, penalty, mu, copied=whole is not None):
