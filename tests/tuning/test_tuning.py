@@ -42,8 +42,9 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.datasets import make_torus
 from fitonce.estimators.fitted import criterion_of
 from fitonce.estimators.setup import setup_of
-from fitonce.kernels import scale_gamma
+from fitonce.kernels import Kernel, scale_gamma
 from fitonce.tuning import Branch, GammaLattice, Trial, Trials, search
+from fitonce.tuning.solution import Solution
 from fitonce.tuning.trial_runner import TrialRunner
 from problems import ESTIMATORS
 from reference import held_out_of
@@ -583,6 +584,69 @@ def test_a_gamma_at_the_end_of_what_may_be_tried_is_told(step: int, advice: str 
     assert [advice in str(each.message) for each in told] == ([] if advice is None else [True])
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_alphas_a_few_at_a_time_choose_as_all_at_once(
+    estimator: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data_for(estimator)
+    whole = estimator(gamma=0.5).fit(X, y)
+    monkeypatch.setattr("fitonce.tuning.costs.PATH_ELEMENTS", (10 * len(X), 1))
+    parts = estimator(gamma=0.5).fit(X, y)
+    assert parts.alpha_ == whole.alpha_
+    np.testing.assert_allclose(held_out_of(parts), held_out_of(whole), rtol=1e-9, atol=1e-12)
+    scores = [model.cv_results_["mean_test_score"] for model in (parts, whole)]
+    np.testing.assert_allclose(*scores, rtol=1e-9, atol=1e-12)
+
+
+def test_alphas_where_a_criterion_is_undefined_are_left_out() -> None:
+    def of_what_varies(y: np.ndarray, held_out: np.ndarray) -> float:
+        varies = np.std(held_out) > 0.5 * np.std(y)
+        return -float(np.mean((y - held_out) ** 2)) if varies else np.nan
+
+    X, y = data_for(KernelRidge)
+    model = KernelRidge(gamma=0.5, criterion=of_what_varies).fit(X, y)
+    scores = model.cv_results_["mean_test_score"]
+    assert 0 < np.isinf(scores).sum() < len(scores)
+    assert model.best_score_ == scores[np.isfinite(scores)].max()
+
+
+def test_the_size_of_a_value_counts_the_terms_of_confounds() -> None:
+    X, C, one = np.array([[1.0], [2.0]]), np.array([[30.0], [-50.0]]), np.ones((1, 1))
+    model = Solution(np.zeros((2, 1)), np.zeros(1), None, confound_coef=2.0 * one)
+    values, size = model.sized_values(Kernel("linear"), X, X, C)
+    np.testing.assert_array_equal(values[:, 0], [60.0, -100.0])
+    assert size.tolist() == [100.0]
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_maps_of_a_few_alphas_at_a_time_choose_as_all_at_once(
+    cv: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, _ = data_for(KernelRidge, 20)
+    Y = np.random.default_rng(0).normal(size=(20, 120)) + X[:, :1]
+    model = KernelRidge(gamma=0.5, alpha_per_target=True, cv=cv)
+    whole = clone(model).fit(X, Y)
+    monkeypatch.setattr("fitonce.tuning.many_targets.UNIT_ELEMENTS", 3 * 20**2)
+    parts = clone(model).fit(X, Y)
+    np.testing.assert_array_equal(parts.alpha_, whole.alpha_)
+    np.testing.assert_allclose(parts.best_score_, whole.best_score_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("cv", [None, 3])
+def test_trials_in_one_batch_lose_what_they_lose_alone(
+    estimator: type, cv: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data_for(estimator)
+    together = estimator(cv=cv).fit(X, y)
+    monkeypatch.setattr("fitonce.tuning.tuner.TOGETHER_UP_TO", 0)
+    alone = estimator(cv=cv).fit(X, y)
+    assert together.best_params_ == alone.best_params_
+    assert together.cv_results_["params"] == alone.cv_results_["params"]
+    scores = [model.cv_results_["mean_test_score"] for model in (together, alone)]
+    np.testing.assert_allclose(*scores, rtol=1e-9, atol=1e-12)
+
+
 DEFAULTS = {  # module and name, and what a search is made of: with others, every choice moves
     "lattice": {
         "ALPHA_BELOW": 30,
@@ -711,6 +775,7 @@ def test_search_walks_beyond_the_edge_of_its_window(bottom: int, found: int) -> 
         ([2.0, 1, 2], None),
         ([1.0, 1.0005, 2], None),
         ([2.0, 1, 1], None),
+        ([0.0, 0, 0], None),
         ([1.0, 2], None),
     ],
 )
