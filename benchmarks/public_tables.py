@@ -323,8 +323,6 @@ def run(path: str, wanted: list[tuple[str, int, str]], jobs: int, minutes: float
             if time.monotonic() > end:
                 pool.shutdown(wait=False, cancel_futures=True)
                 break
-    left = sum(not path_of(*one).is_file() for one in wanted)
-    print(f"{left} of {len(wanted)} models are missing")
 
 
 def summary(names: list[str], splits: int, methods: list[str]) -> dict[str, Any]:
@@ -388,9 +386,12 @@ def main() -> None:
     halves = {"deciding": DECIDING, "reporting": REPORTING}
     asked = [given.half] if given.half else list(halves)
     names = [name for half in asked for name in halves[half]]
+    wanted = [(n, k, m) for k in range(given.splits) for m in given.methods for n in names]
     if not given.report:
-        wanted = [(n, k, m) for k in range(given.splits) for m in given.methods for n in names]
         run(given.tables, wanted, given.jobs, given.minutes)
+    if left := sum(not path_of(*one).is_file() for one in wanted):
+        print(f"{left} of {len(wanted)} models are missing: call the script again")
+        return
     found = {half: summary(halves[half], given.splits, given.methods) for half in asked}
     print(json.dumps(found, indent=1))
     common.write(__file__, {"splits": given.splits, "summary": found})

@@ -16,7 +16,7 @@ from .core.arrays import asarray_like, namespace, to_numpy
 from .core.refused import RefusedError
 
 KNOTS = 200  # of a map from values to normal scores; between them it is linear
-TREES, LEAF = 50, 2  # trees, and the fewest rows in a leaf
+TREES, LEAF = 50, 2  # trees, whose time counts where rows are few, and the fewest rows in a leaf
 
 
 class ClippedScaler(StandardScaler):
@@ -134,7 +134,7 @@ class RelevanceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Columns multiplied by how much they say about the target.
 
     The importance a_j of a column is the share of the target's variance that the splits at this
-    column explain, in the mean of 100 extremely randomized trees (Geurts et al. 2006):
+    column explain, in the mean of 50 extremely randomized trees (Geurts et al. 2006):
 
         x_j ↦ x_j a_j/√(mean a²)
 
