@@ -177,7 +177,8 @@ def test_codes_that_are_numbers_are_asked_about():
     table = pd.DataFrame({"clinic": Z, "age": np.random.default_rng(1).normal(size=len(Z))})
     assert warned_of("'clinic' looks like codes: it has 5 whole numbers", *given, table)
     alone = np.where(np.arange(len(Z)) == 0, 9.0, Z)  # a number on one row is no category
-    for numbers in (Z + 0.5, np.arange(len(Z)) // 2, Z == 1, alone, table["age"]):
+    two = (Z == 1).astype(float)
+    for numbers in (Z + 0.5, np.arange(len(Z)) // 2, two, alone, table["age"]):
         other = pd.DataFrame({"age": table["age"], "other": numbers})
         assert not warned_of("looks like codes", *given, other)
     table["clinic"] = table["clinic"].astype(str)
