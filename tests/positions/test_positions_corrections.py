@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from fitonce import KernelFisherDiscriminant, ValidityWarning
 from fitonce.positions import PositionTest, group_test, permutation_test, spheres
-from fitonce.positions.corrections import ALTERNATIVES, Rules
+from fitonce.positions.corrections import SIDES, Rules
 from fitonce.positions.result import significance
 from fitonce.positions.slices import edges_of
 
@@ -114,7 +114,7 @@ def plain(
 
 
 @pytest.mark.pairwise
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("alternative", SIDES)
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("adjacency", ["line", "given"])
 def test_corrections_are_their_definitions(alternative, ties, adjacency):
@@ -153,9 +153,7 @@ def test_corrections_are_their_definitions(alternative, ties, adjacency):
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(
-    st.integers(0, 10_000), st.sampled_from(ALTERNATIVES), st.integers(2, 30), st.integers(1, 12)
-)
+@given(st.integers(0, 10_000), st.sampled_from(list(SIDES)), st.integers(2, 30), st.integers(1, 12))
 def test_laws(seed, alternative, P, q):
     """Corrected p-values are never smaller.
 
@@ -198,7 +196,7 @@ def test_undefined_scores_are_no_evidence():
     rows[0] += 5.0
     rows[0, 2] = np.nan
     rows[3, 4] = np.nan
-    for alternative in ALTERNATIVES:
+    for alternative in SIDES:
         score = -rows if alternative == "less" else rows
         result = judged(score[0], score[1:], alternative)
         assert (
@@ -255,7 +253,7 @@ def share_below(pvalues: list[float], level: float = 0.05) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("alternative", SIDES)
 def test_the_family_wise_error_is_the_level(alternative):
     """Exchangeable rows with dependent positions.
 
@@ -489,7 +487,7 @@ def test_equal_scores_of_a_group():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("alternative", SIDES)
 def test_the_group_test_keeps_its_level(alternative):
     n_sets = 300
     rng = np.random.default_rng(1)

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from ..crossval.metrics import TIE
 
-ALTERNATIVES = ("greater", "less", "two-sided")
+SIDES = {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}  # of each alternative
 BLOCK_ELEMENTS = 1 << 22  # permutations times positions or edges, processed together
 
 
@@ -74,9 +74,9 @@ class Rules:
     name: InitVar[str]
 
     def __post_init__(self, name: str) -> None:
-        if self.alternative not in ALTERNATIVES:
+        if self.alternative not in list(SIDES):
             raise ValueError(
-                f"alternative must be one of {', '.join(map(repr, ALTERNATIVES))}, got "
+                f"alternative must be one of {', '.join(map(repr, SIDES))}, got "
                 f"{self.alternative!r} instead."
             )
         value, pvalue = self.cluster_value, self.cluster_pvalue
@@ -102,7 +102,7 @@ class Joint:
         self, score: np.ndarray, null: np.ndarray, rules: Rules, standardized: bool
     ) -> None:
         """`standardized`: the scores are t values, with a chance level of zero."""
-        self.rules = rules
+        self.rules, self.sides = rules, SIDES[rules.alternative]
         rows = np.vstack([score, null])
         self.center, scale = np.zeros(len(score)), np.ones(len(score))
         if not standardized:
@@ -120,10 +120,6 @@ class Joint:
         if self.rules.alternative == "two-sided":
             return np.abs(values - self.center)
         return self.sides[0] * values
-
-    @property
-    def sides(self) -> tuple[int, ...]:
-        return {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}[self.rules.alternative]
 
     @cached_property
     def bound(self) -> np.ndarray:

@@ -53,12 +53,12 @@ class TrainedHere:
         """Scores (positions, folds) of the models trained at each of many positions, if they are
         linear.
         """
-        X, classifier = self.slices.at(0), self.scoring.classes is not None
-        if self.scoring.measures[0].metric is None or (classifier and np.ndim(self.y) != 1):
+        xp = namespace(self.slices.X)
+        several = self.scoring.classes is not None and np.ndim(self.y) > 1
+        finite = bool(xp.all(xp.isfinite(self.slices.X)))  # otherwise, the error names the position
+        if several or not finite or self.scoring.measures[0].metric is None:
             return None
-        xp = namespace(X)
-        if not bool(xp.all(xp.isfinite(self.slices.X))):  # the error names the position
-            return None
+        X = self.slices.at(0)
         folds = LinearFolds.of(self.estimator, X, self.y, self.splits, self.params)
         return None if folds is None else StackedScores(folds, self.scoring, self._tested)
 

@@ -132,8 +132,10 @@ class LinearFolds:
         """
         scaler, estimator = _scaler_and_model(estimator, params)
         folds = Placement(0, list(splits), X.shape[0])
-        if not folds.deletes or not is_linear(estimator) or taken(estimator, params)[0] is not None:
-            return None  # each training set has its own confounds
+        # each training set would have its own confounds
+        confounded = taken(estimator, params)[0] is not None
+        if confounded or not folds.deletes or not is_linear(estimator):
+            return None
         if depends(estimator, X, params).route.name != "one":
             return None
         try:
@@ -142,16 +144,18 @@ class LinearFolds:
         except RefusedError:
             return None
         readout, codes, weights = setup.readout, setup.labels.codes, setup.labels.weights
-        sizes = np.zeros((len(splits), 0))
-        if codes is not None:
-            sizes = training_sizes([folds], codes[None], readout.n_classes, weights)[0]
+        sizes = (
+            np.zeros((len(splits), 0))
+            if codes is None
+            else training_sizes([folds], codes[None], readout.n_classes, weights)[0]
+        )
         few = min(len(train) for train, _ in splits) < 2 or min(len(test) for _, test in splits) < 1
         unequal = weights is not None and np.max(weights) > UNEQUAL * np.min(weights)
-        if few or unequal or not np.all(readout.is_regular(sizes)):
-            return None
+        # a scaler rounds to single precision; without a free bias the means matter
         single = namespace(X).isdtype(X.dtype, "real floating") and X.dtype != namespace(X).float64
-        if scaler is not None and (single or setup.specification.fit_intercept is not True):
-            return None  # it rounds to single precision; without a free bias the means matter
+        other = scaler is not None and (single or setup.specification.fit_intercept is not True)
+        if few or unequal or other or not np.all(readout.is_regular(sizes)):
+            return None
         targets = setup.data.targets
         return cls(
             splits,
@@ -165,9 +169,6 @@ class LinearFolds:
             fit_intercept=setup.specification.fit_intercept,
             scaled=scaler is not None and scaler.with_std,
         )
-
-    def covers(self, n_features: int) -> bool:
-        return n_features < len(self.Y)
 
     def outputs(self, fold: int, values: Array, size: Array) -> Outputs:
         """Values (N, o, m) for the test rows of a fold, in the form that metrics take.
@@ -201,8 +202,13 @@ class LinearFolds:
         covered = xp.all(xp.isfinite(scatter), axis=-1)
         models = []
         for fold, (train, _) in enumerate(self.splits):
-            moments = self._training(fold, train, Z, scaled, scale, total)
-            A, C, YY = moments.normal(self._free)
+            # from the rows that train or those that do not, whichever are fewer
+            fewer = len(train) < len(self.deleted[fold])
+            rows = train if fewer else self.deleted[fold]
+            part = xp.take(Z, index_like(rows, Z), axis=1)
+            own = Moments.of(part, take(scaled, rows), None if scale is None else take(scale, rows))
+            moments = own if fewer else total.without(own)
+            A, C, YY = moments.normal(self.fit_intercept is True)
             spread = xp.linalg.diagonal(A)
             penalty = self.mu * self._squared_deviation(spread, moments.weight)
             w = xp.linalg.solve(A + penalty[:, None, :] * eye_like(int(A.shape[-1]), A), C)
@@ -216,10 +222,6 @@ class LinearFolds:
             models.append(self._model(coef, mean, mean_Y, evidence))
         return to_numpy(covered), models
 
-    @property
-    def _free(self) -> bool:
-        return self.fit_intercept is True
-
     def _centred(self, X: Array, weights: Array | None) -> tuple[Array, Array, Array, Array]:
         """Rows minus their means (B, 1, p), which are zero if the bias is not free, in units (B, p)
         that are one unless columns are scaled, and the scatter (B, p) of columns: infinite, with
@@ -228,7 +230,7 @@ class LinearFolds:
         xp = namespace(X)
         w = xp.ones_like(X[0, :, :1]) if weights is None else weights
         mean = (xp.matrix_transpose(w) @ X) / xp.sum(w)
-        centre = mean if self._free else xp.zeros_like(mean)
+        centre = mean if self.fit_intercept is True else xp.zeros_like(mean)
         Z = X - centre
         with np.errstate(over="ignore", invalid="ignore"):
             scatter = xp.sum((w * Z) * Z, axis=1)
@@ -264,24 +266,6 @@ class LinearFolds:
         differ = (spread > SAME * scatter) | (scatter == 0.0)
         return xp.all(differ, axis=-1) & xp.any(scatter > 0.0, axis=-1)
 
-    def _training(
-        self,
-        fold: int,
-        train: np.ndarray,
-        Z: Array,
-        Y: Array,
-        scale: Array | None,
-        total: Moments,
-    ) -> Moments:
-        """The moments of the training rows of a fold, from the rows that train or those that do
-        not, whichever are fewer.
-        """
-        xp, deleted = namespace(Z), self.deleted[fold]
-        rows = train if len(train) < len(deleted) else deleted
-        part = xp.take(Z, index_like(rows, Z), axis=1)
-        own = Moments.of(part, take(Y, rows), None if scale is None else take(scale, rows))
-        return own if rows is train else total.without(own)
-
     def _model(self, coef: Array, mean: Array, mean_Y: Array, evidence: Evidence) -> LinearModel:
         """Outputs of coefficients (B, p, t), with the means (B, p) and (t,) of training rows and
         targets.
@@ -290,7 +274,7 @@ class LinearFolds:
         intercept = xp.zeros_like(coef[:, 0, :])
         if self.fit_intercept == "penalized":
             coef, intercept = coef[:, :-1, :], coef[:, -1, :]
-        elif self._free:
+        elif self.fit_intercept is True:
             intercept = mean_Y - (mean[:, None, :] @ coef)[:, 0, :]
         rule = self.readout.rule(evidence)
         if rule is None:
@@ -316,7 +300,7 @@ class StackedScores:
         """None where a position is not covered."""
         found: list[np.ndarray | None] = [None] * len(slices)
         for numbers, X in slices.stacks(STACK_ELEMENTS):
-            if self.folds.covers(int(X.shape[2])):
+            if X.shape[2] < len(self.folds.Y):
                 covered, models = self.folds.models(X)
                 by_fold = [self._scores(fold, model, X) for fold, model in enumerate(models)]
                 scores = np.stack(by_fold, axis=-1)
@@ -355,6 +339,5 @@ def _scaler_and_model(
 
 def is_linear(estimator: Any) -> bool:
     """Whether the estimator is a ridge on its features."""
-    if not is_model(estimator) or estimator.landmarks is not None:
-        return False
-    return bool(word(estimator.kernel) == "linear" and estimator.penalty == "function")
+    own = is_model(estimator) and estimator.landmarks is None
+    return bool(own and word(estimator.kernel) == "linear" and estimator.penalty == "function")

@@ -11,7 +11,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from ..core.columns import Columns
-from ..crossval.lookup import n_rows
 from ..estimators.validation import is_foreign_array
 from ..inference.checkpoint import check_place
 from ..inference.many_targets import SCORES, ManyTargets, check_estimator
@@ -163,18 +162,15 @@ def permutation_test_targets(
         raise ValueError(
             f"scoring must be one of {', '.join(map(repr, SCORES))}, got {scoring!r} instead."
         )
-    n, values = n_rows(X), y if is_foreign_array(y) else np.asanyarray(y)
-    if values.ndim != 2 or values.shape[0] != n or values.shape[1] < 1:
+    values = y if is_foreign_array(y) else np.asanyarray(y)
+    if values.ndim != 2 or values.shape[1] < 1:
         raise ValueError(
-            f"y must have the shape (n_samples, n_targets), with one row per row of X ({n}), got "
-            f"{tuple(values.shape)} instead. For a single target, use "
-            "fitonce.permutation_test_score."
+            f"y must have the shape (n_samples, n_targets), got {tuple(values.shape)} instead. For "
+            "a single target, use fitonce.permutation_test_score."
         )
     columns, t = Columns(values).checked(), values.shape[1]
     edges = None if adjacency is None else edges_of(adjacency, (t,))
     rules = Rules(alternative, cluster_pvalue, cluster_score, edges, "cluster_score")
-    if groups is not None and len(groups) != n:
-        raise ValueError(f"groups must have one entry per row ({n}), got {len(groups)} instead.")
     check_free(check_cv(cv), [], None, None)
     question = Question.of(estimator, X, columns.values, groups, cv, permute, exchange)
     smallest = min(len(test) for _, test in question.splits)
