@@ -127,9 +127,10 @@ def coverage(rng: np.random.Generator, seed: int, given: Setting) -> dict[str, f
         X, y = drawn(rng, given["n"], given, groups)
     X_new, y_new = drawn(rng, NEW, given, NEW // 4 if groups else 0)
     model = model_of(given)
-    true = truth(model.fit(X, y), X_new, y_new, given["kind"])
     own = {"beyond": beyond} if given["kind"] == "numbers" else None
     of_row = np.arange(given["n"]) * groups // given["n"] if groups else None
+    fitted = model.fit(X, y, groups=of_row)  # temperatures are those of left-out groups
+    true = truth(fitted, X_new, y_new, given["kind"])
     options = {"permutations": 0, "random_state": seed, "losses": own, "groups": of_row}
     score, found = assess(model, X, y, **options).intervals, {}
     for name, value in true.items():
