@@ -657,7 +657,7 @@ DEFAULTS = {  # module and name, and what a search is made of: with others, ever
     },
     "trials": {"TIE": 1e-9, "WORTH_EXTENDING": 1e-3},
     "gamma_search": {"CLOSE": 1e-2, "CLOSE_ROWS": 10.0, "PROMISING": 0.1, "NEAR": 1e-2},
-    "sample": {"SAMPLED_FROM": 400, "PROBED_FROM": 1000, "SAMPLE": 500, "FEW": 5},
+    "sample": {"SAMPLED_FROM": 400, "PROBED_FROM": 1000, "SAMPLE": 700, "FEW": 5},
     "weights": {
         "SHIFTS": (-4, -2, 0, 2, 4),
         "IN_FRONT": 0.8,

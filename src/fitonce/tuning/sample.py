@@ -22,7 +22,7 @@ from .specification import Data
 # what these cost in quality: benchmarks/search_quality.py, with --n 500 too
 SAMPLED_FROM = 400  # rows; below, every kernel is tried on all of them
 PROBED_FROM = 1000  # rows; below, the walk on all of them decomposes at every gamma
-SAMPLE = 500  # rows that are enough to begin with, unless that is below a third of all
+SAMPLE = 700  # rows that are enough to begin with, unless that is below a third of all
 FEW = 5  # sampled rows of a class; where it has fewer, all of its rows come
 
 
