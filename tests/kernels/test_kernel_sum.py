@@ -27,6 +27,7 @@ from fitonce import (
     save,
     to_onnx,
 )
+from fitonce.kernels import Kernel
 from fitonce.kernels.distances import DistancesTo
 
 THREE = [("a", "rbf", slice(0, 3)), ("b", "linear", [3, 4]), ("c", "laplacian", [5])]
@@ -385,3 +386,10 @@ def test_distances_that_are_no_numbers_stay_so() -> None:
     for points in (np.array([[np.inf], [1.0]]), np.array([[np.nan], [1.0]])):
         with np.errstate(invalid="ignore"):
             assert np.isnan(DistancesTo("squared", points)(points[:1])).any()
+
+
+@pytest.mark.parametrize("gamma", [0.4, np.array([0.05, 0.4, 30.0])], ids=["one", "by feature"])
+def test_rows_far_from_the_origin_keep_their_digits(gamma) -> None:
+    far = np.random.default_rng(0).normal(size=(20, 3)) + 1e6
+    kernel, near = Kernel("rbf", {"gamma": gamma}), far - 1e6  # exact
+    np.testing.assert_allclose(kernel(far, far[:7]), kernel(near, near[:7]), rtol=1e-9, atol=1e-12)
