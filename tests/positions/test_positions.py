@@ -8,7 +8,6 @@ import pickle
 import sys
 import tracemalloc
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -725,7 +724,7 @@ def test_inside_mne(model):
     )
 
 
-def test_memory_is_bounded_by_blocks(tmp_path: Path):
+def test_memory_is_bounded_by_blocks():
     """Small blocks of labellings give the same scores."""
     X, y = epochs()
     options = {"cv": KFold(3), "n_permutations": 40}

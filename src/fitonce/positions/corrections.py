@@ -163,7 +163,9 @@ class Joint:
                 np.maximum(largest[part], mass[labels].max(axis=1), out=largest[part])
                 if start == 0:
                     own = [label for label in np.unique(labels[0]) if mass[label] > 0.0]
-                    found += [(np.flatnonzero(labels[0] == one), side * mass[one]) for one in own]
+                    found += [
+                        (np.flatnonzero(labels[0] == one), side * float(mass[one])) for one in own
+                    ]
         pvalues = rank_pvalue(np.array([abs(mass) for _, mass in found]), largest[1:, None])
         clusters = [(*one, pvalue) for one, pvalue in zip(found, pvalues.tolist(), strict=True)]
         return sorted(clusters, key=lambda cluster: (-abs(cluster[1]), int(cluster[0][0])))
