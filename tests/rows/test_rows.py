@@ -519,3 +519,11 @@ def test_weighted_folds_judge_by_their_own_models(penalty):
             )
             total += np.sum(WEIGHTS[test] * (NUMBERS[test] - refit.predict(X[test])) ** 2)
         np.testing.assert_allclose(-score, total / WEIGHTS.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("cuts", [[6], [2, 4], [1, 1, 4], [5, 1]])
+def test_blocks_of_one_size_have_no_empty_one_behind_them(cuts):
+    parts = np.split(np.arange(12.0).reshape(6, 2), np.cumsum(cuts)[:-1])
+    found = list(rechunked(parts, 3))
+    assert [len(block) for block in found] == [3, 3]
+    np.testing.assert_array_equal(np.concatenate(found), np.concatenate(parts))
