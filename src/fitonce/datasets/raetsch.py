@@ -95,8 +95,15 @@ def fetch_raetsch(
             f"(data_home, or the environment variable {FOLDER_VARIABLE}), or pass download=True to "
             f"get {ARCHIVE} (9 MB) from {ARCHIVE_URL}."
         )
-    if not archive.is_file():
-        _download(folder)
+    if not archive.is_file():  # it gets its name only when it is complete and its hash is right
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            fetch_file(ARCHIVE_URL, folder, ARCHIVE, ARCHIVE_SHA256, n_retries=0)
+        except OSError as error:
+            raise OSError(
+                f"{ARCHIVE_URL} could not be downloaded ({error}). Download it manually into a "
+                f"folder, and pass that folder as data_home or in {FOLDER_VARIABLE}."
+            ) from error
     entry = loadmat(archive, variable_names=[name]).get(name)
     if entry is None:
         raise ValueError(
@@ -164,15 +171,3 @@ def _bunch(name: str, X: Any, y: Any, splits: list[Any] | None) -> Bunch:
             f"{np.unique(y)[:5].tolist()} instead: this is not the published file."
         )
     return Bunch(data=X, target=y, splits=splits, name=name)
-
-
-def _download(folder: Path) -> None:
-    """Download the archive; it gets its name only when it is complete and its hash is right."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        fetch_file(ARCHIVE_URL, folder, ARCHIVE, ARCHIVE_SHA256, n_retries=0)
-    except OSError as error:
-        raise OSError(
-            f"{ARCHIVE_URL} could not be downloaded ({error}). Download it manually into a folder, "
-            f"and pass that folder as data_home or in {FOLDER_VARIABLE}."
-        ) from error

@@ -120,11 +120,10 @@ class BarDisplay(Display):
         """
         model = model_or_committee(estimator, "bars show its members or weights")
         if hasattr(model, "members_"):
-            shares = [f"{weight:.0%}" for weight in model.weights_]
             return cls(
                 names=model.names_,
                 values=model.weights_,
-                notes=shares,
+                notes=[f"{weight:.0%}" for weight in model.weights_],
                 name="weight in the committee",
                 n_shown=n_shown,
             ).plot(ax=ax)
@@ -168,9 +167,8 @@ class BarDisplay(Display):
         >>> BarDisplay.from_shares(shares).ax_.get_xlabel()
         'share of held-out R² = 0.49'
         """
-        n = len(shares.names)
+        n, unique = len(shares.names), shares.unique
         product = shares.product.reshape(n, -1)
-        unique = shares.unique
         return cls(
             names=shares.names,
             values=product.mean(axis=1),

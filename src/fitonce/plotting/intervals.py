@@ -88,8 +88,9 @@ class IntervalDisplay(Display):
         if not is_regressor(model):
             raise TypeError(f"IntervalDisplay needs a KernelRidge, got {type(model).__name__}.")
         if model.dual_coef_.ndim > 1:
-            n_targets = model.dual_coef_.shape[1]
-            raise ValueError(f"IntervalDisplay shows one target, got a model of {n_targets}.")
+            raise ValueError(
+                f"IntervalDisplay shows one target, got a model of {model.dual_coef_.shape[1]}."
+            )
         rows = np.asarray(to_numpy(X), dtype=float)
         band = rows.shape[1] == 1
         shown = np.linspace(rows.min(), rows.max(), GRID)[:, None] if band else rows
