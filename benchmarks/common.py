@@ -84,10 +84,10 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Of the checkout, or what FITONCE_COMMIT says where there is none."""
+    """Of the checkout, or what FITONCE_COMMIT says where the code is a copy."""
     command = ["git", "-C", str(RESULTS), "rev-parse", "--short", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True)
-    return done.stdout.strip() or os.environ.get("FITONCE_COMMIT", "")
+    return os.environ.get("FITONCE_COMMIT") or done.stdout.strip()
 
 
 def processor() -> str:

@@ -16,6 +16,8 @@ be interrupted, resumed, and divided among machines:
 
     python benchmarks/honest.py --jobs 16 --seconds 540 --part 1 3 --partial part1.jsonl
     python benchmarks/honest.py --merge part1.jsonl part2.jsonl part3.jsonl
+
+A merge writes what there is, with the number of draws of every setting.
 """
 
 from __future__ import annotations
@@ -256,16 +258,25 @@ def main() -> None:
         seconds = sum(one["seconds"] for one in done.values())
         print(f"{finished} of {total} blocks, {seconds:.0f} s of processor time", flush=True)
     missing = sum((key(setting), first) not in done for setting, first, _ in every)
-    if missing:
-        print(f"{missing} blocks are missing: no result is written")
-        return
+    print(f"{missing} of {len(every)} blocks are missing")
+    if not missing or asked.merge:
+        write([(s, [one for (k, _), one in done.items() if k == key(s)]) for s in settings(1)])
+
+
+def write(found: list[tuple[Setting, list[dict[str, Any]]]]) -> None:
+    """The result of all blocks that there are; every setting needs one."""
     rows = []
-    for setting in settings(asked.draws):
-        firsts = range(0, setting["draws"], BLOCK)
-        rows.append(summary(setting, [done[key(setting), first] for first in firsts]))
+    for setting, blocks in found:
+        given = setting | {"draws": sum(len(next(iter(b["values"].values()))) for b in blocks)}
+        rows.append(summary(given, blocks))
         show(rows[-1])
+    covers = [row for row in rows if row["what"] == "coverage" and "n_groups" not in row]
+    least = {
+        name: min(row["draws"] for row in covers if row["tuned"] == tuned)
+        for name, tuned in (("draws", False), ("tuned draws", True))
+    }
     note = "draw s of a setting: numpy.random.default_rng([s, crc32 of the setting]), s from 0"
-    common.write(__file__, {"draws": asked.draws, "seeds": note, "rows": rows})
+    common.write(__file__, {**least, "seeds": note, "rows": rows})
 
 
 def show(row: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The tables of accuracy.md, from the results of accuracy, accuracy_timing and calibration_few."""
+"""The tables of accuracy.md, from the results of accuracy and calibration_few."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
         "accuracy_counts": made.counts,
         "accuracy_errors": lambda: made.by_set("error", 1),
         "accuracy_losses": lambda: made.by_set("log_loss", 3),
-        "accuracy_costs": made.costs,
         "accuracy_few_rows": made.few_rows,
         "accuracy_variants": made.variants,
         "public_classes": made.public_classes,
@@ -160,23 +159,6 @@ class Tables:
         return self.made_by(
             table(["set", "rows × columns, classes", "splits", *titles], rows), "accuracy"
         )
-
-    def costs(self) -> str:
-        found = self.result("accuracy_timing")
-        rows = [
-            [
-                found["titles"][model],
-                " / ".join(self.duration(one[model]) for one in found["seconds"].values()),
-                f"{ratios['times the default']:.1f}",
-                f"{ratios['SVC grid, times longer']:.0f}",
-            ]
-            for model, ratios in found["ratios"].items()
-        ]
-        grid = " / ".join(self.duration(one["svc"]) for one in found["seconds"].values())
-        rows.append(["SVC, 13 × 16 grid, 10 folds", grid, "", "1"])
-        what = f"n = {found['n']}, p = {found['p']}: {' / '.join(found['seconds'])}"
-        header = [what, "processor time of a fit", "times the default", "SVC grid takes longer by"]
-        return self.made_by(table(header, rows), "accuracy_timing")
 
     def few_rows(self) -> str:
         found = self.result("calibration_few")["ratios"]

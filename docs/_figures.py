@@ -65,98 +65,78 @@ def kernel_families() -> str:
     return made_by(table(header, rows), "kernels")
 
 
+def timed() -> dict[str, Any]:
+    """The tasks of timings.py, by name."""
+    tasks: dict[str, Any] = result("timings")["tasks"]
+    return tasks
+
+
 def speed() -> str:
-    """One line for each task: ours, what it stands beside, and the ratio of the times."""
-    folds, permuted = result("cross_val_predict")["rows"], result("permutation")
-    places, targets, large = result("positions"), result("targets"), result("large")
-    ten, one = folds["10 folds, n = 2000, 2 classes"], folds["leave-one-out, n = 1000, 2 classes"]
-    many = permuted["five classes"]["modes"]["cosets"]["seconds"]
-    scored = places["processor"]["scores_seconds"]
-    run = large["runs"]["fitonce n=1000000 m=500"]["seconds"]
-    svc, himalaya = permuted["refits"]["sklearn with SVC"], targets["himalaya"]["seconds"]
-    rows = [
-        ["10 folds, n = 2000", ten["fitonce"], "scikit-learn, same estimator", ten["sklearn"]],
-        ["leave-one-out, n = 1000", one["fitonce"], "scikit-learn, same estimator", one["sklearn"]],
-        ["1,000 permutations, n = 1000, 5 classes", many, "SVC, extrapolated", svc],
-        ["scores at 200 times, 5 folds", scored["fitonce"], "MNE, LDA", scored["mne"]],
-        ["10,000 targets, n = 1000", targets["fitonce"]["seconds"], "himalaya", himalaya],
-        [
-            "1,000,000 rows, 500 landmarks",
-            run,
-            "Nystroem + RidgeClassifierCV",
-            run * large["n=1000000 m=500"]["times_faster"],
-        ],
-    ]
-    shown = [
-        [what, duration(ours), beside, duration(theirs), f"{theirs / ours:.1f}"]
-        for what, ours, beside, theirs in rows
-    ]
-    scripts = "cross_val_predict", "permutation", "positions", "targets", "large"
-    return made_by(table(["what", "time", "beside", "time", "times faster"], shown), *scripts)
-
-
-def fits() -> str:
-    time, memory = result("fit_vs_eigh"), result("memory")
+    """Every task at its largest size with a peer: ours, the peer, the ratio of the times."""
     rows = []
-    for name, ratio in time["ratios"].items():
-        estimator, penalty = name.split(", ") if ", " in name else (name, "function")
-        matrices = memory["matrices"][f"{estimator}, {penalty}"]
-        rows.append([f"`{estimator}`", penalty, f"{ratio:.2f}", f"{matrices:.1f}"])
-    header = [
-        "estimator",
-        "penalty",
-        f"time / one `eigh`, n = {time['n']}",
-        f"peak memory / kernel matrix, n = {memory['n']}",
-    ]
-    return made_by(table(header, rows), "fit_vs_eigh", "memory")
+    for name, task in timed().items():
+        sized = [(int(size), sides) for size, sides in task["sizes"].items() if peers(sides)]
+        if not sized:
+            continue
+        size, sides = max(sized, key=lambda pair: pair[0])
+        ours = next(iter(sides.values()))["seconds"]
+        for peer in peers(sides):
+            theirs = sides[peer]["seconds"]
+            note = ", extrapolated" if peer in task["scaled"] else ""
+            times = duration(ours), f"{peer}{note}", duration(theirs), ratio(theirs / ours)
+            rows.append([f"{name}, {size:,} {task['unit']}", *times])
+    return made_by(table(["task", "fitonce", "beside", "time", "times faster"], rows), "timings")
 
 
-def cross_validation() -> str:
-    rows = [
-        [
-            name,
-            duration(row["fitonce"]),
-            duration(row["sklearn"]),
-            f"{row['ratio']:.0f}",
-            f"{row['largest_relative_deviation']:.0e}",
-        ]
-        for name, row in result("cross_val_predict")["rows"].items()
-    ]
-    header = [
-        "splits",
-        "fitonce",
-        "scikit-learn, same estimator",
-        "times faster",
-        "largest relative difference",
-    ]
-    return made_by(table(header, rows), "cross_val_predict")
+def ratio(value: float) -> str:
+    """Two figures: 0.15, 7.8, 390."""
+    return f"{value:.2g}" if value < 100 else f"{float(f'{value:.2g}'):,.0f}"
 
 
-def search_growth() -> str:
-    found = result("search_growth")
-    rows = []
-    for penalty, values in found["penalties"].items():
-        n, last = max(
-            ((int(n), seconds) for n, seconds in values["seconds"].items()),
-            key=lambda pair: pair[0],
-        )
-        share = last["search"] / (last["search"] + last["decomposition"])
-        slopes = values["slopes"]
-        rows.append(
+def peers(sides: dict[str, Any]) -> list[str]:
+    """The sides that are other software."""
+    words = "scikit-learn", "SVC", "himalaya", "Nystroem", "MAPIE"
+    return [name for name in sides if any(word in name for word in words)]
+
+
+def growth() -> str:
+    """Every side of every task: seconds and memory at each size, and the slope."""
+    parts = []
+    for name, task in timed().items():
+        sizes = list(task["sizes"])
+        rows = [
             [
-                penalty,
-                f"n^{slopes['decomposition']:.1f}",
-                f"n^{slopes['search']:.1f}",
-                f"{share:.1%} at n = {n}",
+                side + (" (extrapolated)" if side in task["scaled"] else ""),
+                *(shown(task["sizes"][size].get(side)) for size in sizes),
+                f"{task['slopes'][side]:.1f}" if side in task["slopes"] else "",
             ]
-        )
-    header = [
-        "penalty",
-        "decomposition grows like",
-        f"search over {found['candidates']} alphas grows like",
-        "share of the search",
-    ]
-    return made_by(table(header, rows), "search_growth")
+            for side in task["sizes"][sizes[0]]
+        ]
+        header = [name, *(f"{int(size):,} {task['unit']}" for size in sizes), "slope"]
+        parts.append(table(header, rows))
+    return made_by("\n".join(parts), "timings")
+
+
+def shown(measured: dict[str, float] | None) -> str:
+    """Seconds, and memory where it is more than 10 MiB."""
+    if measured is None:
+        return ""
+    memory = f", {measured['MiB']:.0f} MiB" if measured["MiB"] > 10 else ""
+    return duration(measured["seconds"]) + memory
+
+
+def peak_matrices() -> str:
+    """The peak memory of a fit with 21 alphas, in n×n matrices of float64."""
+    sizes = timed()["fit, 21 alphas"]["sizes"]
+    size = max(map(int, sizes))
+    return f"{sizes[str(size)]['fitonce']['MiB'] * 2**20 / (8 * size**2):.1f}"
+
+
+def beside_himalaya(side: str) -> str:
+    """Time and memory of the largest number of targets from many columns."""
+    sizes = timed()["targets, 5,000 columns"]["sizes"]
+    found = sizes[max(sizes, key=int)][side]
+    return f"{duration(found['seconds'])} and {found['MiB'] / 1024:.1f} GiB"
 
 
 def default_fit() -> str:
@@ -182,19 +162,6 @@ def search_quality() -> str:
     ]
     header = [f"{n_sets} sets, {found['n_train']} training rows", "default search"]
     return made_by(table(header, rows), "search_quality")
-
-
-def folds_path() -> str:
-    found = result("folds_path")
-    seconds, what = found["seconds"], f"{found['folds']} folds, {found['alphas']} alphas"
-    rows = [
-        ["decomposition of all rows", duration(seconds["decomposition"])],
-        ["folds and alphas from it", duration(seconds["folds from it"])],
-        ["a decomposition for every fold instead", duration(seconds["a decomposition per fold"])],
-        ["`KernelRidge`, everything included", duration(seconds["whole fit"])],
-        ["scikit-learn's `GridSearchCV`", duration(seconds["GridSearchCV"])],
-    ]
-    return made_by(table([f"n = {found['n']}, {what}", "CPU time"], rows), "folds_path")
 
 
 def permutation() -> str:
@@ -449,23 +416,6 @@ def coverage_tuned() -> str:
     return made_by(coverage("tuned"), "prediction_intervals")
 
 
-def interval_times() -> str:
-    rows = [
-        [str(row["n"]), duration(row["fitonce"]), duration(row["mapie"]), f"{row['ratio']:.0f}"]
-        for row in result("intervals")["rows"]
-    ]
-    header = ["training rows", "fit and intervals", "MAPIE, n refits", "times faster"]
-    return made_by(table(header, rows), "intervals")
-
-
-def pair_times() -> str:
-    rows = [
-        [row["penalty"], duration(row["seconds"]), duration(row["literal_seconds"])]
-        for row in result("pairs")["rows"]
-    ]
-    return made_by(table(["penalty", "all pairs", "a fit for every pair"], rows), "pairs")
-
-
 def calibration() -> str:
     """Both estimators on the sets that decided and on those that confirm, the defaults first."""
     found = result("calibration")
@@ -521,6 +471,41 @@ def score_intervals() -> str:
             f"{row['coverage']:.0%} ({row['width']:.2f})"
         )
     return made_by(table(["rows", "data (accuracy)", *methods], cells.values()), "score_intervals")
+
+
+def honest_coverage() -> str:
+    """How often the interval of each score held the true one, for each kind of model."""
+    scores = {
+        "accuracy": "accuracy",
+        "balanced_accuracy": "balanced accuracy",
+        "roc_auc": "AUC",
+        "log_loss": "log-loss",
+        "brier": "Brier score",
+        "r2": "R²",
+        "mae": "mean absolute error",
+        "rmse": "root mean squared error",
+        "beyond": "a loss of one's own",
+    }
+    found = [row for row in result("honest")["rows"] if row["what"] == "coverage"]
+    plain = [row for row in found if not (row.get("counts") or row.get("n_groups"))]
+    kinds = {
+        "fixed": [row for row in plain if not row["tuned"]],
+        "tuned": [row for row in plain if row["tuned"]],
+        "20 groups": [row for row in found if row.get("n_groups") == 20],
+        "8 groups": [row for row in found if row.get("n_groups") == 8],
+    }
+    rows = [
+        [words, *(percent(kind, name) for kind in kinds.values())] for name, words in scores.items()
+    ]
+    return made_by(table(["score", *kinds], rows), "honest")
+
+
+def percent(rows: list[dict[str, Any]], name: str) -> str:
+    """The mean share of some settings, the lowest and the highest."""
+    shares = [100 * row[name]["mean"] for row in rows if name in row and row[name]["n"]]
+    if len(shares) < 2:
+        return f"{shares[0]:.0f} %" if shares else ""
+    return f"{sum(shares) / len(shares):.0f} % ({min(shares):.0f} to {max(shares):.0f})"
 
 
 def report_pages() -> str:
@@ -618,12 +603,9 @@ TABLES: dict[str, Callable[[], str]] = {
         confound_levels,
         kernel_families,
         speed,
-        fits,
-        cross_validation,
-        search_growth,
+        growth,
         default_fit,
         search_quality,
-        folds_path,
         permutation,
         positions,
         raetsch,
@@ -636,10 +618,9 @@ TABLES: dict[str, Callable[[], str]] = {
         refinement,
         coverage_fixed,
         coverage_tuned,
-        interval_times,
-        pair_times,
         calibration,
         score_intervals,
+        honest_coverage,
         report_pages,
         newcomers,
         mixed_tables,
@@ -731,8 +712,10 @@ FIGURES: dict[str, Callable[[], str]] = {
     "covered_r2": lambda: covered("r2", False),
     "covered_accuracy_tuned": lambda: covered("accuracy", True),
     "covered_r2_tuned": lambda: covered("r2", True),
+    "covered_log_loss": lambda: covered("log_loss", False),
+    "covered_log_loss_tuned": lambda: covered("log_loss", True),
     "honest_draws": lambda: str(result("honest")["draws"]),
-    "honest_tuned_draws": lambda: str(result("honest")["draws"] * 2 // 5),
+    "honest_tuned_draws": lambda: str(result("honest")["tuned draws"]),
     "noise_bias_15": lambda: noise_bias(15),
     "noise_bias_25": lambda: noise_bias(25),
     "rejected_alternating": lambda: rejected("alternating labels"),
@@ -741,9 +724,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "scores_faster": lambda: times_faster("scores"),
     "generalization_faster": lambda: times_faster("generalization"),
     "interval_shortfall_50": lambda: interval_shortfall(50),
-    "score_draws": lambda: str(result("score_intervals")["draws"]),
-    "coverage_draws": lambda: str(result("prediction_intervals")["draws"]),
-    "coverage_rows": lambda: str(result("prediction_intervals")["n"]),
     "tuned_shortfall": tuned_shortfall,
     "covered_few": lambda: hard("few", "20 jackknife+"),
     "covered_few_minmax": lambda: hard("few", "20 jackknife-minmax"),
@@ -759,7 +739,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "selected_loss": lambda: hard_loss("Pipeline log-loss"),
     "selected_loss_whole": lambda: hard_loss("TunedPipeline log-loss"),
     "selected_sets": lambda: hard("selection", "Pipeline sets"),
-    "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
+    "peak_matrices": peak_matrices,
     "gpu_agreement_exact": lambda: gpu_agreement("exact"),
     "gpu_agreement_landmarks": lambda: gpu_agreement("landmarks"),
     "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(
@@ -768,9 +748,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "dask_gpu_8": lambda: f"{result('dask_gpu')['planned']['8']:.0f} s",
     "dask_gpu_rate": lambda: f"{1e-3 / result('dask_gpu')['seconds a row']:.0f},000",
     **{
-        f"targets_{side}": lambda side=side: "{:.0f} s and {:.1f} GiB".format(
-            result("targets")[side]["seconds"], result("targets")[side]["extra_MiB"] / 1024
-        )
+        f"targets_{side}": lambda side=side: beside_himalaya(side)
         for side in ("fitonce", "himalaya")
     },
     "targets_gpu_ours": lambda: f"{result('targets_gpu')['float64']['fitonce']['seconds']:.2f} s",
@@ -778,7 +756,6 @@ FIGURES: dict[str, Callable[[], str]] = {
         f"{result('targets_gpu')['float64']['himalaya']['seconds']:.1f} s"
     ),
     "gpu_permutations": lambda: "{cosets:.1f} s".format(**result("permutation_gpu")),
-    "long_logistic": lambda: f"{result('long_tables')['tables']['wide']['logistic']:.3f}",
 }
 
 
