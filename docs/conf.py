@@ -33,6 +33,7 @@ extensions = [
     "_gallery",
 ]
 exclude_patterns = ["_build", "_templates"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".markdown": "markdown"}
 default_role = "code"
 suppress_warnings = ["config.cache"]
 
@@ -74,11 +75,12 @@ ELSEWHERE = {  # path from docs/: page of the site
     "../CONTRIBUTING.md": "contributing",
     "../README.md": "index",
     "../benchmarks/results/raetsch.md": "raetsch",
-    "../benchmarks/results/measurements.md": "measurements",
-    "../benchmarks/results/papers.md": "papers/measurements",
+    "../benchmarks/results/measurements.md": "_generated/measurements.markdown",
+    "../benchmarks/results/papers.md": "_generated/papers.markdown",
 }
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 BACK = re.compile(r"_generated/([\w.]+)\.html#([\w.]+)")
+IN_DOCS = re.compile(r"\]\(\.\./\.\./docs/([^)#]+)\.md(#[^)]*)?\)")
 DOCTEST_END = re.compile(r"\n\n```$", re.MULTILINE)
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -115,10 +117,20 @@ def side_bar(index: str) -> str:
             for match in links
         ]
         if pages:
-            trees.append(
-                "\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *pages, "```", ""])
-            )
+            caption = [f":caption: {title}"] if title else []
+            trees.append("\n".join(["```{toctree}", ":hidden:", *caption, "", *pages, "```", ""]))
     return "\n".join(trees)
+
+
+def write_tables(app: Any) -> None:
+    """The whole tables of benchmarks/results as pages of the site, outside the side bar."""
+    folder = HERE / "_generated"
+    folder.mkdir(exist_ok=True)
+    for name in ("measurements", "papers"):
+        text = (HERE.parent / f"benchmarks/results/{name}.md").read_text(encoding="utf-8")
+        text = IN_DOCS.sub(lambda match: f"](/{match[1]}.md{match[2] or ''})", text)
+        page = folder / f"{name}.markdown"
+        page.write_text("---\norphan: true\n---\n\n" + text, encoding="utf-8")
 
 
 def read_source(app: Any, name: str, source: list[str]) -> None:
@@ -210,6 +222,7 @@ def lead_to_objects(
 
 
 def setup(app: Any) -> dict[str, Any]:
+    app.connect("builder-inited", write_tables)
     app.connect("html-page-context", lead_to_objects)
     app.connect("source-read", read_source)
     app.connect("autodoc-skip-member", is_foreign)
