@@ -178,7 +178,7 @@ def test_fixed_parameters_take_route_one(case):
         ({"scoring": "roc_auc_ovr"}, 4),
         ({"return_estimator": True}, 4),
         ({"return_estimator": True, "scoring": "neg_log_loss"}, 4),
-        ({"cv": TimeSeriesSplit(3)}, 0),
+        ({"cv": TimeSeriesSplit(3)}, 1),
         ({"cv": TimeSeriesSplit(3, max_train_size=5)}, 3),
         ({"cv": bootstrap_splits(np.zeros(20), np.zeros(20))}, 3),
     ],

@@ -199,20 +199,6 @@ def cholesky_overwriting(A: Array) -> Array:
     return L
 
 
-def triangular_solve(L: Array, B: Array, transposed: bool = False) -> Array:
-    """L⁻¹B of a lower triangular matrix, or L⁻ᵀB."""
-    if B.shape[1] == 0:
-        return B
-    if is_numpy(L):
-        return scipy.linalg.solve_triangular(
-            L, B, lower=True, trans=int(transposed), check_finite=False
-        )
-    xp = namespace(L)
-    if is_torch_array(L):
-        return xp.linalg.solve_triangular(L.T if transposed else L, B, upper=transposed)
-    return xp.linalg.solve(L.T if transposed else L, B)
-
-
 def subtract_product(A: Array, B: Array, C: Array) -> None:
     """A -= B @ C in place and without a temporary of A's size.
 

@@ -14,12 +14,11 @@ from .arrays import (
     NotPositiveDefiniteError,
     cholesky_overwriting,
     empty_like_shape,
-    eye_like,
     is_numpy,
     namespace,
     spd_solver,
     transposed,
-    triangular_solve,
+    triangular_inverse,
 )
 from .spectrum import row_blocks
 
@@ -53,7 +52,7 @@ def spd_inverse_overwriting(A: Array) -> Array:
     L = cholesky_overwriting(A)
     if is_torch_array(L):
         return L.cholesky_inverse()
-    inverse = triangular_solve(L, eye_like(L.shape[0], L))
+    inverse = triangular_inverse(L)
     return inverse.T @ inverse
 
 

@@ -186,7 +186,7 @@ class Smoother(ABC):
     `Q0` (n, u) is the orthonormal basis of what is not penalized. `conditioning` over mu is the
     relative error of a held-out value in float64. `largest` and `trace` belong to the eigenvalues
     that mu is added to; mu must exceed `lower_bound`. `has_duals` says that α leave with their
-    rows, `expands` that rows may join one by one (`core.windows`): its matrix is of full rank.
+    rows.
     """
 
     if TYPE_CHECKING:  # fields of some, properties of others
@@ -203,10 +203,8 @@ class Smoother(ABC):
         def lower_bound(self) -> float: ...
         @property
         def has_duals(self) -> bool: ...
-        @property
-        def expands(self) -> bool: ...
     else:
-        lower_bound, has_duals, expands = 0.0, False, False
+        lower_bound, has_duals = 0.0, False
 
     @property
     def n_samples(self) -> int:

@@ -97,10 +97,6 @@ class FunctionNorm(KernelSmoother):
     def lower_bound(self) -> float:
         return self.resolvent.lower_bound
 
-    @property
-    def expands(self) -> bool:
-        return self.resolvent.rank + int(self.Q0.shape[1]) == self.n_samples
-
     def _at(self, mus: Any) -> tuple[Resolvent, np.ndarray]:
         """What answers at one mu or several, and these as an array."""
         mus = np.atleast_1d(np.asarray(mus, dtype=float))
@@ -152,7 +148,8 @@ class FunctionNorm(KernelSmoother):
         return map(PairSystem, resolvent.solvers(rows, mus))
 
     def can_leave_out(self, n_rows: int) -> bool:
-        return super().can_leave_out(n_rows) or not self.expands
+        full = self.resolvent.rank + int(self.Q0.shape[1]) == self.n_samples
+        return super().can_leave_out(n_rows) or not full
 
     @property
     def thin(self) -> Spectrum | None:

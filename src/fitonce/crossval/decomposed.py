@@ -11,20 +11,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from ..core.arrays import Array, namespace, take, to_numpy
+from ..core.arrays import namespace, take, to_numpy
 from ..core.holdout import Fitted
 from ..core.splits import complement
 from ..estimators.accuracy_warnings import warn_if_inaccurate
 from ..estimators.setup import Setup, accepted_setup
 from ..tuning.outputs import (
-    ModelOfSome,
     outputs_without_each,
     predict_without,
     projections_without,
     read_without,
 )
 from ..tuning.problem import Problem, Refit, Without
-from ..tuning.windows import WindowModels
 
 Model = Callable[[np.ndarray, str], np.ndarray]  # row indices and a method → outputs
 
@@ -36,7 +34,6 @@ class Decomposed:
         self.setup, self.problem, self.mu, self.n_axes = setup, problem, mu, n_axes
         self.readout, self.codes = setup.readout, setup.labels.codes
         self.row_weights = to_numpy(problem.row_weights)[:, 0]
-        self.windows: WindowModels | None = None
 
     @classmethod
     def of(
@@ -77,31 +74,13 @@ class Decomposed:
         """Whether the model of these training rows has a closed form."""
         repeated = len(deleted) + len(train) != self.problem.n_samples
         closed = self.problem.smoother.can_leave_out(len(deleted))
-        closed = closed and not self.problem.fits_anew(deleted)
-        return closed and not repeated and self._fits(train)
-
-    def follow(self, setup: Callable[[], Setup], trains: list[np.ndarray]) -> None:
-        """Announce that training sets are the first rows of these: one Cholesky factor serves
-        each of them.
-
-        `setup` makes another setup of the same estimator and rows, whose kernel matrix is
-        overwritten. Only for the exact model with the function norm: with few features, rows can
-        be left out cheaply without it, and with the dual norm, kernel functions join with the
-        rows. Not available with confounds.
-        """
-        if self.problem.smoother.expands and self.setup.data.confounds is None:
-            self.windows = WindowModels(self.problem, lambda: setup().tuner(), trains, self.mu)
+        closed = closed and not self.problem.fits_anew(deleted) and not repeated
+        return closed and self._regular(train) and not self._identical(train)
 
     def model_of(self, train: np.ndarray) -> Model | None:
         """The model of some training rows in closed form: a function of rows and method."""
-        window = self.windows.of(train) if self.windows and self._fits(train) else None
-        if window is not None:
-            return lambda rows, method: self._read(window, window.values(rows), method)
         deleted = complement(train, self.problem.n_samples)
         return partial(self.output, deleted) if self.covers(train, deleted) else None
-
-    def _fits(self, train: np.ndarray) -> bool:
-        return self._regular(train) and not self._identical(train)
 
     def _identical(self, train: np.ndarray) -> bool:
         """Whether all training rows are equal, which a fit warns about.
@@ -133,15 +112,10 @@ class Decomposed:
         if len(deleted) == 1 and method != "transform" and np.array_equal(deleted, rows):
             return np.asarray(self.outputs_without_each[rows])
         without = self.without(deleted)
-        return self._read(without, without.values(rows), method, rows)
-
-    def _read(
-        self, model: ModelOfSome, values: Array, method: str, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """The main output (the projection for "transform") for targets predicted by a model."""
+        values = without.values(rows)
         if method == "transform":
-            return to_numpy(projections_without(model, self.readout, values, self.n_axes))
-        return to_numpy(self.readout.shaped(read_without(model, self.readout, values, rows)))
+            return to_numpy(projections_without(without, self.readout, values, self.n_axes))
+        return to_numpy(self.readout.shaped(read_without(without, self.readout, values, rows)))
 
     def without(self, deleted: np.ndarray) -> Without | Refit:
         return self.problem.without(self.fitted, deleted, self.mu)

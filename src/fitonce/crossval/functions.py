@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import sklearn.model_selection
-from sklearn.utils import check_random_state
 
 from ..core.arrays import asarray_like, namespace
-from ..core.splits import Split, row_numbers
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import is_dask
 from .depends import Route
@@ -258,9 +255,6 @@ def learning_curve(
     ([20, 60, 240], [0.86, 0.97, 0.98])
     """
     plan = Plan(estimator, X, y, cv, params, scoring)
-    if plan.shared is not None and plan.shared.decomposed is not None:
-        random = check_random_state(random_state) if shuffle else None
-        plan.cv.arranged, shuffle = partial(_followed, plan.shared, random), False
     curve: tuple[np.ndarray, ...] = sklearn.model_selection.learning_curve(
         **plan.arguments(groups, n_jobs, verbose, pre_dispatch),
         train_sizes=train_sizes,
@@ -273,20 +267,6 @@ def learning_curve(
     )
     plan.log()
     return curve
-
-
-def _followed(
-    shared: FoldContext, random: np.random.RandomState | None, splits: Iterable[Split]
-) -> list[Split]:
-    """All splits, announced, with their training rows in the order in which they join: shuffled
-    one fold after the other, as in scikit-learn.
-    """
-    n = n_rows(shared.X)
-    pairs = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
-    if random is not None:
-        pairs = [(random.permutation(train), test) for train, test in pairs]
-    shared.follow([train for train, _ in pairs])
-    return pairs
 
 
 __all__ = [

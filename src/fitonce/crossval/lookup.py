@@ -21,7 +21,6 @@ from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..core.splits import complement
 from ..estimators.fitted import final_step
-from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
 from .confounds import call, fit_parameters
 from .decomposed import Decomposed, Model
@@ -44,20 +43,12 @@ class FoldContext:
         self.estimator, self.X, self.y = estimator, X.tocsr() if sp.issparse(X) else X, y
         self.confounds, self.landmark_rows = confounds, landmark_rows
         self.decomposed: Decomposed | None = None
-        self.weights: Any = None
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
         """Compute the single decomposition of route "one"."""
-        self.weights = sample_weight
         given = self.X, self.y, sample_weight, self.confounds
         self.decomposed = Decomposed.of(self.estimator, *given)
-
-    def follow(self, trains: list[np.ndarray]) -> None:
-        """Announce that training sets are the first rows of these: see `Decomposed.follow`."""
-        if self.decomposed is not None:
-            given = clone(self.estimator), self.X, self.y, self.weights
-            self.decomposed.follow(lambda: setup_of(*given), trains)
 
     def relabelled(self, y: np.ndarray) -> FoldContext:
         """The same decomposition with other labels."""

@@ -6,14 +6,14 @@ import logging
 import numbers
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 import sklearn
 from sklearn.base import is_classifier
-from sklearn.model_selection import TimeSeriesSplit, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from ..core.arrays import to_numpy
@@ -111,9 +111,6 @@ class Plan:
                 self._route = Route("per-fold", f"all rows together are refused: {error}")
                 if sliceable(self.X) and self.confounds is None:
                     return
-        cv = self.cv.cv
-        if isinstance(cv, TimeSeriesSplit) and cv.max_train_size is None:  # trains on all before
-            shared.follow([np.arange(n_rows(self.X))])
         self._seconds = time.perf_counter() - start
         self.shared, self.estimator = shared, lookup_estimator(shared)
         self.X = np.arange(n_rows(self.X))[:, None]
@@ -237,14 +234,12 @@ def sliceable(X: Any) -> bool:
 class CheckedSplitter:
     """A splitter that sees the real X and refuses test rows inside their own training set.
 
-    It returns the splits that it has `drawn` again, since some splitters never draw the same twice,
-    and new ones as `arranged`.
+    It returns the splits that it has `drawn` again, since some splitters never draw the same twice.
     """
 
     def __init__(self, cv: Any, X: Any) -> None:
         self.cv, self.X = cv, X
         self.drawn: list[Split] | None = None
-        self.arranged: Callable[[Iterator[Split]], Iterable[Split]] = iter
 
     def split(self, X: Any = None, y: Any = None, **metadata: Any) -> Iterable[Split]:
         """The splits; groups and other metadata are passed on by keyword."""
@@ -252,7 +247,7 @@ class CheckedSplitter:
             return iter(self.drawn)
         X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
         splits = self.cv.split(X, y, **metadata)
-        return self.arranged(checked_splits(splits, n_rows(self.X), none_tested=True))
+        return checked_splits(splits, n_rows(self.X), none_tested=True)
 
     def get_n_splits(self, X: Any = None, y: Any = None, **metadata: Any) -> int:
         n_splits: int = self.cv.get_n_splits(X, y, **metadata)

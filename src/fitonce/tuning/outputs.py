@@ -11,9 +11,8 @@ from ..core.holdout import Fitted, Path
 from ..core.lda import Axes, Rule
 from ..core.readout import Evidence, Indicators, Readout
 from .problem import Problem, Refit, Without
-from .windows import WindowModel
 
-ModelOfSome = Without | Refit | WindowModel
+ModelOfSome = Without | Refit
 
 
 def axes_of(evidence: Evidence, readout: Readout) -> Axes:
@@ -50,20 +49,16 @@ def _rule_without(model: ModelOfSome, readout: Readout) -> Rule | None:
     return readout.rule(model.evidence) if readout.needs_scatter else None
 
 
-def read_without(
-    without: ModelOfSome, readout: Readout, values: Array, rows: np.ndarray | None = None
-) -> Array:
+def read_without(without: ModelOfSome, readout: Readout, values: Array, rows: np.ndarray) -> Array:
     """Outputs (k, o) for targets that the model without some rows predicts for them, with the ties
     of a refit.
 
-    Where values agree to their accuracy, or are zero to it, and `rows` says whose they are, they
-    are computed once more as a refit does: k(x, X)α + b does not see the labels of these rows.
+    Where values agree to their accuracy, or are zero to it, they are computed once more as a refit
+    does: k(x, X)α + b does not see the labels of these `rows`.
     """
     problem, rule = without.problem, _rule_without(without, readout)
     result = _settled(problem, readout, values, rule, without.mu)
-    if isinstance(without, WindowModel) or rows is None or not readout.n_classes:
-        return result
-    if not _differ(result, readout.read(values, rule)):
+    if not readout.n_classes or not _differ(result, readout.read(values, rule)):
         return result
     X = problem.features_of(rows)
     if X is None:
