@@ -14,8 +14,7 @@ from ..core.calibration import calibrate, class_scores, probabilities
 from ..core.simplex import least_squares_weights, mixture_weights, without_rest
 from ..core.splits import Splits
 from .classifier import KernelClassifier, labels_as_rows
-from .committee_base import KernelCommittee, as_came
-from .committee_members import Candidate
+from .committee_base import Candidate, KernelCommittee, as_came
 from .fisher import KernelFisherDiscriminant
 from .probability import calibration_parts, held_out_probabilities
 from .ridge import KernelRidge

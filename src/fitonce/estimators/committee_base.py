@@ -1,29 +1,40 @@
-"""What committees of classifiers and of regressions share."""
+"""What committees of classifiers and of regressions share: members, and the candidates that their
+searches try, with held-out outputs.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
-from sklearn.pipeline import make_pipeline
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.arrays import Array, asarray_like
+from ..core.arrays import Array, asarray_like, take, to_numpy
+from ..core.numerical_warnings import warnings_once
 from ..core.rows import is_rows
 from ..core.splits import Splits
 from ..preparation import NormalScores, RelevanceScaler
+from ..tuning.trial_runner import TrialRunner
+from ..tuning.tuner import Tried
 from .base import KernelModel
-from .committee_members import Candidate, candidates_of, final_step, suits
-from .parameter_values import is_precomputed
+from .parameter_values import NUMBER, is_precomputed, word
 from .parameters import store_parameters
-from .setup import Training, default_folds, folds_of, training_of
+from .record import FitRecord
+from .setup import Training, default_folds, folds_of, setup_of, training_of
 from .verification import Verification, worst_of
 
+FEWEST = 4  # rows of a class in a training set from which the default learns importances
 LEARNING_FOLDS = 5  # for members that learn more than a search can leave out, unless cv is given
 DEFAULT_KERNELS: tuple[dict[str, Any], ...] = (
     {"kernel": "rbf"},
@@ -93,13 +104,13 @@ class KernelCommittee(BaseEstimator):
         if self.members is None:
             given = [member for member in given if suits(member, training, splits)]
         jobs = (
-            delayed(candidates_of)(number, member, training, folds, splits)
+            delayed(candidates_of)(number, member, X, training, folds, splits)
             for number, member in enumerate(given)
         )
         pool = list(chain.from_iterable(Parallel(n_jobs=self.n_jobs)(jobs)))
         weights, scores = self._weigh(pool, training, folds)
         order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
-        self.members_ = [pool[k].fitted(X, training, folds, self.cv) for k in order]
+        self.members_ = [pool[k].fitted(training, folds, self.cv) for k in order]
         self.weights_ = weights[order]
         several = len({type(final_step(member)) for member in given}) > 1
         names = [one.name(several) for one in pool]
@@ -239,9 +250,6 @@ class KernelCommittee(BaseEstimator):
         """Names of the features, if `fit` was given a data frame."""
         return self.members_[0].feature_names_in_
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "members_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         given = self.members if isinstance(self.members, (list, tuple)) else ()
@@ -254,3 +262,177 @@ class KernelCommittee(BaseEstimator):
 def as_came(output: np.ndarray, training: Training) -> Array:
     """An output on the device of the rows."""
     return output if training.namespace == "numpy" else asarray_like(output, training.X)
+
+
+# ---- members -------------------------------------------------------------------------------------
+
+
+def final_step(estimator: Any) -> Any:
+    """The last step of a pipeline, or the estimator itself."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def steps_of(member: Any) -> list[Any]:
+    """The steps before the model of a member."""
+    steps = member.steps[:-1] if isinstance(member, Pipeline) else []
+    return [step for _, step in steps if not isinstance(step, (str, type(None)))]
+
+
+def uses_labels(member: Any) -> bool:
+    """Whether a step before the model does."""
+    return any(get_tags(step).target_tags.required for step in steps_of(member))
+
+
+def prepared(member: Any, X: Any, training: Training) -> Any:
+    """All rows after the steps of a member, which are fitted here to the rows with a weight."""
+    rows, steps = training.active, steps_of(member)
+    if steps and not training.all_active:
+        X = training.X
+    for step in steps:
+        seen = X if training.all_active else take(X, rows)
+        X = step.fit(seen, training.y[rows]).transform(X)
+    return X
+
+
+def suits(member: Any, training: Training, splits: Splits) -> bool:
+    """Whether a default member can be made of these rows: dense ones if it prepares them; if it
+    uses labels, several columns, splits that test every row once, and a few rows of each class in
+    every training set.
+    """
+    if not uses_labels(member):
+        return not (steps_of(member) and sp.issparse(training.X))
+    y, active = training.y, training.active
+    trained = [y[np.intersect1d(train, active)] for train, _ in splits]
+    if is_classifier(final_step(member)):
+        fewest = min(np.sum(part == label) for part in trained for label in np.unique(y[active]))
+    else:
+        fewest = min(map(len, trained)) // 2
+    tested = np.sort(np.concatenate([test for _, test in splits]))
+    once = np.array_equal(tested, np.arange(training.n_samples))
+    dense = not sp.issparse(training.X) and training.X.shape[1] > 1
+    return bool(dense and once and fewest >= FEWEST)
+
+
+# ---- candidates ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the given members, with fixed parameters if its search tried several; and its
+    held-out outputs for all rows: decisions before calibration, or predictions.
+
+    Its steps are fitted, and X are the rows after them. `learned`: probabilities instead of
+    decisions, from a fit on every training set.
+    """
+
+    number: int
+    member: Any
+    X: Any
+    parameters: dict[str, Any]
+    held_out: np.ndarray
+    learned: bool = False
+
+    @property
+    def calibration(self) -> str | None:
+        """How its held-out outputs become probabilities; None if they are such already."""
+        return None if self.learned else final_step(self.member).calibration
+
+    def fitted(self, training: Training, folds: Splits | None, cv: Any) -> Any:
+        """The member fitted on all rows, calibrated by the splits that judged it."""
+        model = clone(final_step(self.member)).set_params(**self.parameters)
+        model.set_params(cv=None if self.learned else folds)
+        model.fit(self.X, training.y, training.weights)
+        model.set_params(cv=None if self.learned else cv)
+        if not isinstance(self.member, Pipeline):
+            return model
+        made = copy(self.member)
+        made.steps = [*made.steps[:-1], (made.steps[-1][0], model)]
+        return made
+
+    def name(self, kind: bool) -> str:
+        """A short description, such as "NormalScores, rbf, gamma=0.5, alpha=2"; preceded by the
+        class of the estimator if there are several.
+        """
+        model = final_step(self.member)
+        kernel = self.parameters.get("kernel", model.kernel)
+        named = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", None)
+        words = [type(step).__name__ for step in steps_of(self.member)]
+        words.append(named or type(kernel).__name__)
+        if words[-1] in ("poly", "polynomial"):
+            words.append(f"degree={self.parameters.get('degree', model.degree)}")
+        words += [
+            f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.parameters.items()
+            if name not in ("kernel", "degree")
+        ]
+        return f"{type(model).__name__}: " * kind + ", ".join(words)
+
+
+def candidates_of(
+    number: int, given: Any, X: Any, training: Training, folds: Splits | None, splits: Splits
+) -> list[Candidate]:
+    """The candidates from one of the given members, judged by the folds of the committee.
+
+    Where a fit depends on the labels of all rows in more than the choice of a few numbers,
+    leave-one-out after it would be optimistic. Such a member is refitted on every training set of
+    the splits. If only a step before the model uses labels, its model has the parameters that a
+    search on all rows has found.
+    """
+    member = clone(given)
+    alone = Candidate(number, member, prepared(member, X, training), {}, np.empty(0))
+    model = final_step(member)
+    weighs = getattr(model.kernel, "tunes", False)  # several kernels with weights
+    greedy = word(model.landmarks) == NUMBER and model.landmark_method == "greedy"
+    if model.refine or weighs or greedy:
+        return [learned(alone, training, splits)]
+    found = searched(alone, training, folds)
+    return [learned(found[-1], training, splits)] if uses_labels(member) else found
+
+
+def learned(candidate: Candidate, training: Training, splits: Splits) -> Candidate:
+    """With probabilities or predictions of fits on the training sets, rows without weight left
+    out.
+    """
+    fixed = clone(candidate.member)
+    final_step(fixed).set_params(**candidate.parameters)
+    weights = training.row_weights
+    step = f"{fixed.steps[-1][0]}__" if isinstance(fixed, Pipeline) else ""
+    held_out = cross_val_predict(
+        fixed,
+        training.X if training.namespace == "numpy" else to_numpy(training.X),
+        training.y,
+        cv=[(train[weights[train] > 0], test) for train, test in splits],
+        method="predict_proba" if is_classifier(final_step(fixed)) else "predict",
+        params={f"{step}sample_weight": weights},
+    )
+    return replace(candidate, held_out=held_out, learned=True)
+
+
+def searched(alone: Candidate, training: Training, folds: Splits | None) -> list[Candidate]:
+    """All kernels that the search of a member decomposes, each at its best alpha, the chosen one
+    last.
+
+    With the decomposition, held-out outputs follow in closed form, given the steps before the
+    model.
+    """
+    model = clone(final_step(alone.member)).set_params(cv=folds)
+    setup = setup_of(model, alone.X, training.y, training.weights)
+    tuner = setup.tuner(folds)
+    found: list[Candidate] = []
+
+    def collect(tried: Tried) -> None:
+        trial, problem, path = tried.trial, tried.problem, tried.path
+        if problem is None or trial.sampled is not None:
+            return
+        alpha = trial.alpha
+        path = problem.path(np.asarray([alpha])) if path is None else path.at(alpha)
+        held_out = FitRecord(setup.training, tuner, problem, folds).held_out(path)
+        parameters = {**trial.parameters, "alpha": alpha}
+        found.append(replace(alone, parameters=parameters, held_out=to_numpy(held_out)))
+
+    with warnings_once():
+        _, best = TrialRunner(tuner, seen=collect).search()
+        chosen = {**best.trial.parameters, "alpha": best.trial.alpha}
+        if not any(candidate.parameters == chosen for candidate in found):
+            collect(best)
+    return sorted(found, key=lambda candidate: candidate.parameters == chosen)

@@ -17,8 +17,7 @@ from ..tuning.outputs import axes_of
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .by_target import keeps
-from .committee_base import KernelCommittee
-from .committee_members import final_step
+from .committee_base import KernelCommittee, final_step
 from .parameters import used
 from .record import alpha_of, record_of
 from .ridge import KernelRidge
