@@ -32,7 +32,7 @@ class Decomposed:
 
     def __init__(self, setup: Setup, problem: Problem, mu: float, n_axes: int) -> None:
         self.setup, self.problem, self.mu, self.n_axes = setup, problem, mu, n_axes
-        self.readout, self.codes = setup.readout, setup.labels.codes
+        self.readout, self.codes = setup.readout, setup.data.codes
         self.row_weights = to_numpy(problem.row_weights)[:, 0]
 
     @classmethod
@@ -56,8 +56,7 @@ class Decomposed:
         """The same with other labels, for an estimator whose decomposition does not use them."""
         codes = None if self.codes is None else np.unique(y, return_inverse=True)[1]
         targets = self.readout.targets(y if codes is None else codes)
-        labels = replace(self.setup.labels, codes=codes)
-        setup = replace(self.setup, labels=labels)
+        setup = replace(self.setup, data=self.setup.data.relabelled(y, codes, targets))
         return Decomposed(setup, self.problem.with_targets(targets), self.mu, self.n_axes)
 
     @cached_property

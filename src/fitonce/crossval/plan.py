@@ -149,7 +149,7 @@ class Plan:
             return None
         if np.ndim(self.y) != 1 and self._classifier:
             return None  # scikit-learn raises its own error for that
-        n, classes = n_rows(self.X), self.shared.decomposed.setup.labels.classes
+        n, classes = n_rows(self.X), self.shared.decomposed.setup.data.classes
         splits = self.cv.split(None, self.y, groups=groups)
         self.cv.drawn = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
         pairs = []

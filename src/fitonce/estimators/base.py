@@ -138,7 +138,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _solve_winner(self, winner: Trial, path: Path | None) -> None:
         """Solve at the chosen alpha, or many targets in blocks at their own."""
         record = kept_of(self, "a fit")
-        if record.by_target:
+        if record.tuner.data.columns is not None:
             solve_by_target(self, record, winner.choice[0])
             return
         self._solve(winner.alpha, path.at(winner.alpha) if path is not None else None)
@@ -147,7 +147,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """Set what was chosen, and what was tried."""
         winner, problem = best.trial, best.problem
         training = setup.training
-        self._set_labels(setup.labels, problem.kernel)
+        self._set_labels(setup.data.classes, problem.kernel)
         perfect, n = setup.specification.criterion.perfect, len(training.active)
         self._record(trials, winner, perfect, n)
         self.penalty_ = winner.parameters.get("penalty", self.penalty)
@@ -159,13 +159,13 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         partly = training.precomputed and not training.all_active
         self._columns = training.active if partly else None
 
-    def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
+    def _set_labels(self, classes: np.ndarray | None, kernel: Kernel) -> None:
         """Set the classes, the kernel as it was chosen, and the parameters that predictions use."""
         kernel_and_rows = ("kernel", "kernel_params", "fit_intercept", "landmarks")
         names = (*kernel_and_rows, "calibration", "criterion")
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        if labels.classes is not None:
-            self.classes_ = labels.classes
+        if classes is not None:
+            self.classes_ = classes
         if isinstance(self.kernel, KernelSum):
             self.kernel_: Any = self.kernel.decided(cast(SummedKernel, kernel))
             return
@@ -272,7 +272,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             rows with a single fixed alpha, the first call makes the decomposition.
         """
         check_is_fitted(self)
-        record = kept_of(self, "at").unchanged()
+        record = kept_of(self, "at")
         candidates = check_alpha(alpha)
         if candidates is None or np.ndim(alpha) != 0:
             raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")

@@ -54,7 +54,10 @@ def solve_by_target(model: Any, record: FitRecord, alpha: Any) -> None:
     """
     problem, data = record.problem, record.tuner.data
     assert data.columns is not None
-    columns, like = data.columns, problem.smoother.Q0
+    columns, like = (
+        data.columns.checked(),
+        problem.smoother.Q0,
+    )  # as they were when alpha was chosen
     n, t = columns.shape
     model.alpha_, alphas = alpha, np.broadcast_to(alpha, columns.shape[1])
     _set_degrees_of_freedom(model, record, alphas)

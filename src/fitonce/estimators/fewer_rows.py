@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,15 +13,13 @@ from sklearn.utils import check_random_state, check_scalar, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..core.arrays import Array
 from ..core.readout import labels_of
 from ..kernels import Kernel
 from .base import KernelModel
-from .fisher import KernelFisherDiscriminant
+from .classifier import KernelClassifier
 from .parameters import store_parameters
 from .probability import by_output
 from .setup import Setup, setup_of
-from .svc import LeastSquaresSVC
 
 WIDTHS = 4.0 ** np.arange(-3, 4)  # times the central gamma: a factor of 64 both ways
 
@@ -111,7 +108,7 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self
         """
         check_scalar(self.n_average, "n_average", numbers.Integral, min_val=1)
-        if type(self.estimator) not in (KernelFisherDiscriminant, LeastSquaresSVC):
+        if not isinstance(self.estimator, KernelClassifier):
             raise TypeError(
                 "estimator must be a KernelFisherDiscriminant or a LeastSquaresSVC, got "
                 f"{type(self.estimator).__name__} instead: averages are formed within classes. "
@@ -124,19 +121,16 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         shape = len(totals), training.n_samples
         A = sp.csr_matrix((weights / totals[block], (block, rows)), shape)
         labels = training.y[rows[np.unique(block, return_index=True)[1]]]
-        plain = clone(self.estimator).set_params(kernel="precomputed", calibration=None)
-        best = None
+        plain, fits = clone(self.estimator).set_params(kernel="precomputed", calibration=None), []
         for kernel in candidates(self.estimator, setup):
             K = A @ (kernel(training.X, training.X) @ A.T)
-            fitted = clone(plain).fit(0.5 * (K + K.T), labels, sample_weight=totals)
-            if best is None or fitted.best_score_ > best:
-                best, self.kernel_, self.estimator_ = fitted.best_score_, kernel, fitted
+            fits.append((clone(plain).fit(0.5 * (K + K.T), labels, sample_weight=totals), kernel))
+        self.estimator_, self.kernel_ = max(fits, key=lambda fit: fit[0].best_score_)
         validate_data(self, X, skip_check_array=True)  # sets the number and names of the features
         self.X_fit_, self.averages_, self.classes_ = training.X, A, np.unique(labels)
         total, c = totals.sum(), len(self.classes_)
-        discriminant = isinstance(self.estimator, KernelFisherDiscriminant)
         freedom = total * len(totals) / len(rows) - c  # of averages; of rows it is total - c
-        self._scatter = freedom / (total - c) if discriminant else 1.0
+        self._scatter = freedom / (total - c) if hasattr(self.estimator_, "priors_") else 1.0
         return self
 
     def _blocks(self, y: np.ndarray) -> np.ndarray:
@@ -186,8 +180,8 @@ def candidates(estimator: Any, setup: Setup) -> list[Kernel]:
     kernel = tuned.central_kernel(setup.data)
     if not tuned.tunes_gamma:
         return [kernel]
-    gammas = kernel.parameters["gamma"] * WIDTHS
-    return [replace(kernel, parameters={**kernel.parameters, "gamma": gamma}) for gamma in gammas]
+    given, gammas = kernel.parameters, kernel.parameters["gamma"] * WIDTHS
+    return [Kernel(kernel.function, {**given, "gamma": gamma}) for gamma in gammas]
 
 
 class Subsampling(MetaEstimatorMixin, BaseEstimator):
@@ -264,15 +258,16 @@ class Subsampling(MetaEstimatorMixin, BaseEstimator):
         rows, size = training.active, self.max_samples
         if not (isinstance(size, (int, np.integer)) and size >= len(rows)):
             labels = training.y[rows] if is_classifier(model) else None
-            options = {"train_size": size, "stratify": labels, "random_state": self.random_state}
-            rows = train_test_split(rows, **options)[0]
+            rows, _ = train_test_split(
+                rows, train_size=size, stratify=labels, random_state=self.random_state
+            )
         drawn = np.isin(np.arange(training.n_samples), rows)
         model.fit(X, y, sample_weight=training.row_weights * drawn, groups=groups)
         self.estimator_, self.sample_indices_ = model, np.flatnonzero(drawn)
         return self
 
     @available_if(lambda self: hasattr(self, "transform"))
-    def fit_transform(self, X: Any, y: Any, **params: Any) -> Array:
+    def fit_transform(self, X: Any, y: Any, **params: Any) -> Any:
         """Fit, then project the training rows."""
         return self.fit(X, y, **params).transform(X)
 

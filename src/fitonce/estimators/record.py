@@ -14,9 +14,8 @@ from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.holdout import Fitted, Path
 from ..core.readout import Readout, indicators
 from ..core.splits import Splits, complement
-from ..tuning.outputs import outputs_without_each, read_without, rule_of_fit
+from ..tuning.outputs import outputs_without_each, predict_without, read_without
 from ..tuning.problem import Problem
-from ..tuning.solution import Solution
 from ..tuning.tuner import Tuner
 from .setup import Training
 
@@ -61,18 +60,6 @@ def kept_of(model: Any, what: str) -> FitRecord:
     return record
 
 
-def mean_by_row(folds: Splits, outputs: list[np.ndarray], n_samples: int) -> np.ndarray:
-    """The mean of the outputs of the test rows of splits, for all rows; NaN for rows never
-    tested.
-    """
-    total, count = np.zeros((n_samples, *outputs[0].shape[1:])), np.zeros(n_samples)
-    for (_, test), output in zip(folds, outputs, strict=True):
-        np.add.at(total, test, output)
-        np.add.at(count, test, 1)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(total / count.reshape(-1, *[1] * (total.ndim - 1)))
-
-
 @dataclass(frozen=True)
 class FitRecord:
     """For `at` and `verify`, displays and reports; not stored in files (it is n×n).
@@ -89,22 +76,11 @@ class FitRecord:
 
     def light(self) -> FitRecord:
         """Without a precomputed kernel that the decomposition has overwritten."""
-        training = self.training.without_destroyed_kernel()
-        if training is self.training:
+        if not (self.training.precomputed and self.training.all_active):
             return self
-        data = replace(self.tuner.data, X=training.X)
-        return replace(self, training=training, tuner=replace(self.tuner, data=data))
-
-    @property
-    def by_target(self) -> bool:
-        """Whether targets are processed in blocks."""
-        return self.tuner.data.columns is not None
-
-    def unchanged(self) -> FitRecord:
-        """The record, after checking that targets that were not copied are unchanged."""
-        if self.tuner.data.columns is not None:
-            self.tuner.data.columns.checked()
-        return self
+        training = replace(self.training, X=self.training.X[:, :0])
+        tuner = replace(self.tuner, data=replace(self.tuner.data, X=training.X))
+        return replace(self, training=training, tuner=tuner)
 
     def whole(self) -> FitRecord:
         """With all targets in memory."""
@@ -146,40 +122,47 @@ class FitRecord:
         """The output of every row from models that were not trained on it, from `cv` or
         leave-one-out, at the mu of a path.
 
-        Rows tested by several splits get the mean, rows never tested get NaN. Rows with zero
-        weight are predicted from the kernel.
+        Rows tested by several splits get the mean, rows never tested get NaN.
         """
-        mu, fitted = float(path.mus[0]), self.fitted(path)
+        mu, fitted, n = float(path.mus[0]), self.fitted(path), self.training.n_samples
         if self.folds is None:
-            outputs = outputs_without_each(self.problem, self.readout, path)
-            outputs = self._as_refits(outputs, np.arange(len(self.training.active))[:, None])
-            return self.readout.shaped(self._with_inactive(outputs, fitted, mu))
-        outputs = [self.fold_outputs(fitted, mu, *fold) for fold in self.folds]
+            return self._without_each(path, fitted)
+        outputs = [to_numpy(self.fold_outputs(fitted, mu, *fold)) for fold in self.folds]
         tested = np.concatenate([test for _, test in self.folds])
-        if np.array_equal(np.sort(tested), np.arange(self.training.n_samples)):  # each once
-            return take(namespace(outputs[0]).concat(outputs, axis=0), np.argsort(tested))
-        mean = mean_by_row(self.folds, [*map(to_numpy, outputs)], self.training.n_samples)
-        return asarray_like(mean, self.problem.targets)
+        total = np.zeros((n, *outputs[0].shape[1:]))
+        np.add.at(total, tested, np.concatenate(outputs))
+        count = np.bincount(tested, minlength=n).reshape(-1, *[1] * (total.ndim - 1))
+        with np.errstate(invalid="ignore"):
+            return asarray_like(total / count, self.problem.targets)
+
+    def _without_each(self, path: Path, fitted: Fitted) -> Array:
+        """Leave-one-out. Rows with zero weight are those of a fold for which nothing leaves."""
+        active = self.training.active
+        outputs = outputs_without_each(self.problem, self.readout, path)
+        outputs = self.readout.shaped(self._as_refits(outputs, np.arange(len(active))[:, None]))
+        if self.training.all_active:
+            return outputs
+        inactive = complement(active, self.training.n_samples)
+        others = self.fold_outputs(fitted, float(path.mus[0]), active, inactive)
+        both = namespace(outputs).concat([outputs, others], axis=0)
+        return take(both, np.argsort(np.concatenate([active, inactive])))
 
     def fold_outputs(self, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray) -> Array:
-        """The output for the test rows of one split."""
-        position = self.training.positions()
-        deleted, _ = self.training.deletion(train, test)
-        without = self.problem.without(fitted, deleted, mu)
-        inside = position[test] >= 0
-        rows = position[test[inside]]
-        values = without.values(rows)
-        if not inside.all():
-            outside = self._predicted(without.solution, test[~inside])
-            order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
-            values = take(namespace(values).concat([values, outside], axis=0), order)
-        tested = rows if inside.all() else None
-        outputs = read_without(without, self.readout, values, tested)
-        return self.readout.shaped(self._as_refits(outputs, deleted[None, :]))
-
-    def fold_of(self, mu: float, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        """The same at another mu, as a NumPy array."""
-        return to_numpy(self.fold_outputs(self.problem.fit(mu), mu, train, test))
+        """The output for the test rows of one split; those with zero weight are new rows."""
+        training, problem, readout = self.training, self.problem, self.readout
+        deleted, _ = training.deletion(train, test)
+        without = problem.without(fitted, deleted, mu)
+        position = training.positions()[test]
+        rows, others, parts = position[position >= 0], test[position < 0], []
+        if len(rows):
+            parts.append(read_without(without, readout, without.values(rows), rows))
+        if len(others):
+            C = training.confounds
+            own = None if C is None else asarray_like(C[others], problem.targets)
+            parts.append(predict_without(without, readout, training.inactive_rows(others), own))
+        together = namespace(parts[0]).concat(parts, axis=0)
+        outputs = take(together, np.argsort(np.argsort(position < 0, kind="stable")))
+        return readout.shaped(self._as_refits(outputs, deleted[None, :]))
 
     def _as_refits(self, outputs: Array, deleted: np.ndarray) -> Array:
         """Outputs (k, o) of models without rows (k, d) or (1, d) as refits give them: -inf for a
@@ -196,23 +179,3 @@ class FitRecord:
             return outputs
         gone = np.where(counts > 0, 0.0, -np.inf) if self.readout.n_classes > 2 else 0.0
         return outputs + asarray_like(np.where(possible, gone, np.nan), outputs)
-
-    def _predicted(self, solution: Solution, rows: np.ndarray) -> Array:
-        """Targets that a model predicts for rows with zero weight."""
-        problem, training = self.problem, self.training
-        C = training.confounds
-        own = None if C is None else asarray_like(C[rows], problem.targets)
-        X = training.inactive_rows(rows)
-        return solution.values(problem.kernel, X, problem.X, confounds=own)
-
-    def _with_inactive(self, outputs: Array, fitted: Fitted, mu: float) -> Array:
-        """Outputs of the active rows extended to all rows: the others are never used for training,
-        so the fitted model gives held-out values for them.
-        """
-        if self.training.all_active:
-            return outputs
-        inactive = complement(self.training.active, self.training.n_samples)
-        values = self._predicted(self.problem.solution(fitted, mu), inactive)
-        others = self.readout.read(values, rule_of_fit(self.problem, self.readout, fitted))
-        both = namespace(outputs).concat([outputs, others], axis=0)
-        return take(both, np.argsort(np.concatenate([self.training.active, inactive])))

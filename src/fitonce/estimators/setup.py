@@ -68,11 +68,6 @@ class Training:
         """The weights of all rows (n,)."""
         return np.ones(self.n_samples) if self.weights is None else self.weights
 
-    def without_destroyed_kernel(self) -> Training:
-        """Without a precomputed kernel, which the decomposition has overwritten."""
-        overwritten = self.precomputed and self.all_active
-        return replace(self, X=self.X[:, :0]) if overwritten else self
-
     def active_X(self) -> Any:
         """The rows with positive weight, or the kernel among them."""
         if self.all_active:
@@ -116,17 +111,13 @@ class Labels:
 
 @dataclass(frozen=True)
 class Setup:
-    """Rows, labels, and what is tuned."""
+    """Rows, how their labels are read, and what is tuned."""
 
     training: Training
-    labels: Labels
     data: Data
     specification: Specification
+    readout: Readout
     verbose: int
-
-    @property
-    def readout(self) -> Readout:
-        return self.labels.readout
 
     def tuner(self, folds: Splits | None = None) -> Tuner:
         deletions = None if folds is None else [self.training.deletion(*fold) for fold in folds]
@@ -232,7 +223,7 @@ def _validated(
         columns=columns,
     )
     specification = specification_of(estimator, labels.readout.n_classes)
-    return Setup(training, labels, data, specification, estimator.verbose)
+    return Setup(training, data, specification, labels.readout, estimator.verbose)
 
 
 def _with_landmarks(estimator: Any, setup: Setup) -> Setup:

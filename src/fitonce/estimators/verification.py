@@ -114,12 +114,14 @@ def _compared(
     tested = np.concatenate([test for _, test in splits])
     once = len(np.unique(tested)) == len(tested)
     deviations: list[float] = []
+    fitted = problem.fit(mu)
     for number in np.random.default_rng(random_state).permutation(len(splits)):
         refitted = _refit_outputs(estimator, kept, mu, X, *splits[number])
         if refitted is None:
             continue
         # of splits that overlap, the contribution of this one to the reported mean
-        own = held_out[splits[number][1]] if once else kept.fold_of(mu, *splits[number])
+        split = splits[number]
+        own = held_out[split[1]] if once else to_numpy(kept.fold_outputs(fitted, mu, *split))
         difference = np.abs(refitted - own)
         deviations.append(np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0))
         if len(deviations) == n_refits:

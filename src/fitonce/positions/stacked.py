@@ -143,7 +143,7 @@ class LinearFolds:
         # the error is raised where the position is processed on its own
         except RefusedError:
             return None
-        readout, codes, weights = setup.readout, setup.labels.codes, setup.labels.weights
+        readout, codes, weights = setup.readout, setup.data.codes, setup.data.weights
         sizes = (
             np.zeros((len(splits), 0))
             if codes is None
