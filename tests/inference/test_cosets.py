@@ -33,8 +33,7 @@ from fitonce.inference import ValidityWarning, permutation_test_score
 from fitonce.inference.placements import Cosets, Labelling, placement_sizes
 from fitonce.inference.question import Question
 from fitonce.inference.run import labellings_of
-from fitonce.inference.units import make_exchange
-from fitonce.inference.validity import MODES, movable_atoms
+from fitonce.inference.validity import MODES, make_exchange, movable_atoms
 
 N = 36
 FISHER = KernelFisherDiscriminant(gamma=0.2, alpha=0.3)

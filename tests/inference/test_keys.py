@@ -8,9 +8,9 @@ from sklearn.model_selection import KFold, LeaveOneOut, StratifiedKFold
 
 from fitonce import KernelFisherDiscriminant, KernelRidge
 from fitonce.inference import permutation_test_score
-from fitonce.inference.draws import Draw, drawn_orders
+from fitonce.inference.exchange import Draw, drawn_orders
 from fitonce.inference.keys import BlockShuffle, Keys
-from fitonce.inference.units import make_exchange
+from fitonce.inference.validity import make_exchange
 from optional import require
 
 HOST = np.empty(0)

@@ -47,8 +47,7 @@ from fitonce.inference import run as run_module
 from fitonce.inference.evaluation import Evaluation
 from fitonce.inference.keys import Keys
 from fitonce.inference.result import Sequential
-from fitonce.inference.units import make_exchange
-from fitonce.inference.validity import atoms_of, ignores_y
+from fitonce.inference.validity import atoms_of, ignores_y, make_exchange
 
 N = 45
 MODELS = {

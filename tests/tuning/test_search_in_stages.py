@@ -21,7 +21,7 @@ from fitonce import (
 )
 from fitonce.datasets import make_torus, make_waveform3
 from fitonce.estimators.setup import folds_of, setup_of
-from fitonce.inference.factors import kept_targets
+from fitonce.inference.deletion_maps import kept_targets
 from fitonce.inference.per_fold_maps import TrainedFold
 from fitonce.tuning import Branch, GammaLattice, Trial, search, tuner
 from fitonce.tuning import sample as sampling

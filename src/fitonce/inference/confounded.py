@@ -17,7 +17,10 @@ the confounds. What may be permuted depends on the confounds.
     it is estimated.
 
 Approximate tests keep the folds fixed: either the folds ignore y, or labels are permuted within
-folds.
+folds. Where what a linear model leaves of y still follows the confounds in a curve or an
+interaction, and the features do too, such a test rejects without any effect. So kernel ridge
+regression predicts what is left from the confounds, and its leave-one-out error, of the best of its
+candidates, is compared with those of permuted rows.
 """
 
 from __future__ import annotations
@@ -29,14 +32,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.decomposition import KernelPCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from ..core.confounds import ConfoundBasis
 from ..core.numerical_warnings import depth_inside_package
 from ..estimators.confounding import Coding, coding_of, discrete_levels
-from .curvature import is_curved
-from .exchange import Exchange, Rearrangement, ValidityWarning, blocks_of
+from ..estimators.ridge import KernelRidge
+from ..estimators.setup import setup_of
+from .exchange import Exchange, Rearrangement, ValidityWarning, blocks_of, parted
 
 STEPS = 50  # of the Markov chain between the hub and a labeling, as its authors use
 MANY = 10**12  # labelings; too many to enumerate
@@ -44,6 +50,11 @@ LEVELS = "within levels of the confounds"
 RESIDUALS = "residuals given the confounds (Freedman-Lane, approximate)"
 CONDITIONAL = "given a model of the classes by the confounds (approximate)"
 ALLOWED = (None, "within", "rows")
+DRAWS = 199  # permutations of the rows
+LEVEL = 0.01  # of the test of what is left of y
+WEAK = 0.03  # the same where the features follow the confounds nonlinearly
+MOST_ROWS = 1000  # drawn at random where there are more
+COMPONENTS = 5  # of the kernel of the features, the largest
 MOST_CODES = 12  # whole numbers of a confound, up to which it may be a category
 
 
@@ -211,13 +222,70 @@ class ConditionalExchange(Exchange):
         )
 
     def keeping(self, atoms: np.ndarray) -> ConditionalExchange:
-        parts = [
-            block[part] for block in self.blocks for part in blocks_of(len(block), atoms[block])
-        ]
-        return ConditionalExchange(self.labels, parts, self.log_q)
+        return ConditionalExchange(self.labels, parted(self.blocks, atoms), self.log_q)
 
     def stays(self, kept: Exchange, targets: np.ndarray) -> float:
         return 0.0 if kept is self else 1.0
 
 
-__all__ = ["Confounded"]
+# ---- whether a linear model of the confounds is enough -------------------------------------------
+
+
+def is_curved(C: np.ndarray, Q0: np.ndarray, left: np.ndarray, X: Any) -> bool:
+    """Whether what is left of y (n, t) follows numeric confounds C (n, q) nonlinearly; Q0 is the
+    orthonormal basis of a constant and the confounds.
+
+    Less evidence is asked of y where what is left of the features X does so too.
+    """
+    n = len(C)
+    rows = np.arange(n)
+    if n > MOST_ROWS:
+        rows = np.random.RandomState(0).permutation(n)[:MOST_ROWS]
+    p = chance_of(C[rows], Q0[rows], left[rows])
+    if LEVEL < p <= WEAK:
+        features = _components(X, rows)
+        if features is not None and chance_of(C[rows], Q0[rows], features) <= LEVEL:
+            return True
+    return p <= LEVEL
+
+
+def chance_of(C: np.ndarray, Q0: np.ndarray, values: np.ndarray) -> float:
+    """The p-value of the held-out prediction of values (n, t), less what is linear in the
+    confounds, by kernel ridge regression on the confounds.
+    """
+    Q = np.linalg.qr(Q0)[0]
+    values = values - Q @ (Q.T @ values)
+    random, (n, t) = np.random.RandomState(0), values.shape
+    if t > COMPONENTS:
+        U, s, _ = np.linalg.svd(values, full_matrices=False)
+        values, t = U[:, :COMPONENTS] * s[:COMPONENTS], COMPONENTS
+    total = np.sum(values**2, axis=0)
+    if not np.any(total > 0) or n < 2 * Q.shape[1] + 3:
+        return 1.0
+    orders = [np.arange(n), *(random.permutation(n) for _ in range(DRAWS))]
+    columns = np.hstack([values[order] for order in orders])
+    columns -= Q @ (Q.T @ columns)
+    Z = StandardScaler().fit_transform(C)
+    tuner = setup_of(KernelRidge(criterion="r2", search="coarse"), Z, columns).tuner()
+    lattice = tuner.branches()[0].lattice
+    assert lattice is not None
+    losses = []
+    for gamma in lattice.first():
+        problem = tuner.problem({"gamma": gamma})
+        own = tuner.losses(problem, tuner.alphas(problem)).reshape(-1, len(orders), t)
+        losses.append(np.min(own @ (total / total.sum()), axis=0))
+    best = np.min(losses, axis=0)
+    return float(np.mean(best <= best[0] * (1.0 + 1e-9)))
+
+
+def _components(X: Any, rows: np.ndarray) -> np.ndarray | None:
+    """The largest components of the rbf kernel of standardized features; None of what is no table
+    of numbers.
+    """
+    if sp.issparse(X) or getattr(np.asarray(X), "dtype", np.dtype(object)).kind not in "iuf":
+        return None
+    Z = StandardScaler().fit_transform(np.asarray(X, dtype=np.float64)[rows])
+    if Z.ndim != 2 or not np.isfinite(Z).all():
+        return None
+    of_kernel = KernelPCA(COMPONENTS, kernel="rbf", gamma=0.5 / Z.shape[1], eigen_solver="dense")
+    return np.asarray(of_kernel.fit_transform(Z))

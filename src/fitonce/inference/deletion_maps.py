@@ -15,7 +15,6 @@ r_Teᵀρ + α_Teᵀν.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import numpy as np
 import scipy.linalg
@@ -23,7 +22,9 @@ from array_api_compat import device
 
 from ..core.arrays import (
     Array,
+    NotPositiveDefiniteError,
     asarray_like,
+    cholesky_overwriting,
     empty_like_shape,
     eye_like,
     index_like,
@@ -32,10 +33,12 @@ from ..core.arrays import (
     to_numpy,
 )
 from ..core.blocked import spd_solve_stack
-from ..core.readout import Evidence
+from ..core.holdout import ResidualMap, Smoother
+from ..core.readout import Evidence, Readout
 from ..crossval.decomposed import Decomposed
 from ..crossval.metrics import Outputs, size_of_targets
-from .factors import fold_factor, is_definite, kept_targets, label_maps
+from ..kernels import Kernel
+from .exchange import spans
 from .placements import FoldRun, Placement
 
 # working memory of a block of labelings, beside the n×n matrices of the problem itself
@@ -97,20 +100,16 @@ class DeletionMaps:
         """
         everywhere, total = self._fits(values)
         xp = namespace(everywhere[0])
-        spans, start = [], 0
-        for placement, same in groupby(placements):
-            stop = start + len(list(same))
-            spans.append((placement, slice(start, stop)))
-            start = stop
+        runs = list(spans(placements))
 
         def in_order(A: Array) -> Array:
-            parts = [_in_order(A[part, ...], placement.order) for placement, part in spans]
+            parts = [_in_order(A[part, ...], placement.order) for placement, part in runs]
             return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
 
         fits = [in_order(A) for A in everywhere]
         held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
         dense = len(self.maps) == 1 and self.maps[0].dense is not None
-        for placement, part in spans:
+        for placement, part in runs:
             flat = (-1, fits[0].shape[2])
             given, found = (
                 [xp.reshape(A[part, ...], flat) for A in arrays] for arrays in (fits[1:], held_out)
@@ -269,3 +268,95 @@ def _solve_on_host(
             index = rows[number]
             found = np.linalg.solve(A[np.ix_(index, index)], right[:, places].T)
         solution[:, places] = found.T
+
+
+# ---- what other maps share -----------------------------------------------------------------------
+
+
+def is_definite(kernel: Kernel, dual: bool, residual: ResidualMap) -> bool:
+    """Whether no eigenvalue of the kernel is negative, or the dual norm makes that irrelevant.
+
+    Known from its name, or H + 1e-10·I has a Cholesky factor.
+    """
+    if dual or residual.dense is None or kernel.definite:
+        return True
+    H = eye_like(int(residual.dense.shape[0]), residual.dense) * (1.0 + 1e-10) - residual.dense
+    try:
+        cholesky_overwriting(H)
+    except NotPositiveDefiniteError:
+        return False
+    return True
+
+
+def fold_factor(smoother: Smoother, mu: float, rows: np.ndarray, like: Array) -> Array:
+    """The map from r (and α) at m deleted rows to ρ (and ν) there, (m, m) or (2m, 2m), by sending
+    unit vectors through their pair system. Cost: O(m³).
+    """
+    pairs, m = smoother.pairs(rows, mu), len(rows)
+    if pairs.B is None:
+        return pairs.solve(eye_like(m, like))
+    unit = eye_like(2 * m, like)
+    found = pairs.held_out(unit[:m, :], unit[m:, :])
+    return namespace(like).concat([found.residual, found.force], axis=0).T
+
+
+def label_maps(smoother: Smoother, mu: float) -> list[ResidualMap]:
+    """Targets to residuals and, where α leave with their rows, to α."""
+    if not smoother.has_duals:
+        return [smoother.residual_map(mu)]
+    unit = eye_like(smoother.n_samples, smoother.Q0)
+    fitted = smoother.fit(smoother.project(unit), mu)
+    return [ResidualMap(fitted.residual), ResidualMap(fitted.dual.T)]  # type: ignore[union-attr]
+
+
+def kept_targets(readout: Readout, values: Array, like: Array) -> Array:
+    """Targets (B, t, n) of labels (B, n) or numbers (B, t, n), on the device of the data."""
+    if is_numpy(values) and not is_numpy(like):
+        xp = namespace(like)
+        values = asarray_like(values, like, xp.float64 if values.dtype.kind == "f" else xp.int64)
+    return readout.kept_targets(values)
+
+
+def training_sizes(
+    placements: Sequence[Placement], codes: Array, n_classes: int, weights: np.ndarray | None
+) -> np.ndarray:
+    """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n), which are counted
+    where they live.
+
+    There is one placement of the folds for all labelings, or one each, of the same shapes.
+    """
+    xp = namespace(codes)
+    orders = np.stack([placement.order for placement in placements])
+    if len(placements) == 1:
+        gone = xp.take(codes, index_like(orders[0], codes), axis=1)
+    else:
+        gone = xp.take_along_axis(codes, index_like(orders, codes), axis=1)
+    gone_weights = None if weights is None else weights[orders]
+    everywhere = _compared(codes, None, n_classes, weights)
+    sizes: np.ndarray = everywhere - _compared(gone, placements[0], n_classes, gone_weights)
+    if weights is not None:  # what rounding leaves of a class that is gone
+        sizes[sizes < 1e-12 * weights.sum()] = 0.0
+    return sizes
+
+
+def _compared(
+    codes: Array, placement: Placement | None, n_classes: int, weights: np.ndarray | None
+) -> np.ndarray:
+    """Counts, or sums of weights (n,) or (B, n), of classes in every fold (B, k, c): a comparison
+    with each class.
+    """
+    xp = namespace(codes)
+    runs = [(1, slice(None))]
+    if placement is not None:
+        runs = [(run.count, run.places) for run in placement.runs]
+    w = None if weights is None else asarray_like(np.atleast_2d(weights), codes)
+    classes = []
+    for number in range(n_classes):
+        is_there = xp.astype(codes == number, xp.float64)
+        is_there = is_there if w is None else is_there * w
+        parts = [
+            xp.sum(xp.reshape(is_there[:, places], (codes.shape[0], count, -1)), axis=2)
+            for count, places in runs
+        ]
+        classes.append(xp.concat(parts, axis=1))
+    return np.array(to_numpy(xp.stack(classes, axis=2)))

@@ -20,9 +20,8 @@ from ..crossval.depends import RefitWarning, Route, depends, fit_weights
 from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs
 from ..estimators.fitted import final_step
-from .deletion_maps import DeletionMaps
-from .draws import drawn_orders
-from .factors import training_sizes
+from .deletion_maps import DeletionMaps, training_sizes
+from .exchange import drawn_orders
 from .literal import Fitter
 from .per_fold_maps import PerFoldMaps
 from .placements import Labelling, Placement

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, product
+from itertools import groupby, islice, product
 from typing import Any
 
 import numpy as np
 
-from ..core.arrays import Array, asarray_like, is_numpy, namespace
+from ..core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
 from .keys import BlockShuffle, Keys
 
 
@@ -29,16 +29,9 @@ class ValidityWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Rearrangement:
-    """Permuted targets are signs ∘ y[indices]; `signs` is None if there are none to flip."""
+    """Permuted targets are signs ∘ y[indices]; `signs` is None if there are none to flip.
 
-    indices: np.ndarray
-    signs: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Orders:
-    """Many rearrangements: indices (B, n) where they were asked for, and signs (B, n) on the host
-    where there are any.
+    Of many, indices are (B, n) where they were asked for, and signs (B, n) on the host.
     """
 
     indices: Array
@@ -55,12 +48,12 @@ class Exchange(ABC):
     def draw(self, rng: np.random.RandomState) -> Rearrangement:
         """One rearrangement, uniform over the group."""
 
-    def orders(self, keys: Keys, numbers: np.ndarray, like: Array) -> Orders:
+    def orders(self, keys: Keys, numbers: np.ndarray, like: Array) -> Rearrangement:
         """Many at once, uniform over the group, by their numbers: the same ones wherever `like`
         lives and however they are grouped. Each from a generator of its own.
         """
         seeds = (keys.at(np.asarray(numbers, dtype=np.int64)) & (2**32 - 1)).tolist()
-        return stacked_orders([self.draw(np.random.RandomState(seed)) for seed in seeds], like)
+        return stacked([self.draw(np.random.RandomState(seed)) for seed in seeds], like)
 
     @property
     @abstractmethod
@@ -111,11 +104,11 @@ class LabelExchange(Exchange):
             source[block] = rng.permutation(block)
         return self._of(source)
 
-    def orders(self, keys: Keys, numbers: np.ndarray, like: Array) -> Orders:
+    def orders(self, keys: Keys, numbers: np.ndarray, like: Array) -> Rearrangement:
         if self.units is None:
-            return Orders(self._shuffle(keys, numbers, like))
+            return Rearrangement(self._shuffle(keys, numbers, like))
         sources = self._shuffle(keys, numbers, np.empty(0))
-        return stacked_orders([self._of(source) for source in sources], like)
+        return stacked([self._of(source) for source in sources], like)
 
     @cached_property
     def _shuffle(self) -> BlockShuffle:
@@ -153,9 +146,7 @@ class LabelExchange(Exchange):
 
     def keeping(self, atoms: np.ndarray) -> LabelExchange:
         numbers = self._numbers(atoms)
-        parts = [
-            block[part] for block in self.blocks for part in blocks_of(len(block), numbers[block])
-        ]
+        parts = parted(self.blocks, numbers)
         return self if len(parts) == len(self.blocks) else replace(self, blocks=parts)
 
     def paired(self, atoms: np.ndarray) -> LabelExchange:
@@ -181,90 +172,97 @@ class LabelExchange(Exchange):
 
 
 @dataclass(frozen=True)
-class SignExchange(Exchange):
-    """Each unit flips a coin: its two classes swap names, or its numbers change sign. 2^units
-    rearrangements.
+class TurnExchange(Exchange):
+    """The labels of each block turn round in a circle: block i can be turned in `n_turns[i]` ways.
 
-    `partner` gives, for labels, the row of the same unit whose label a row takes when its unit
-    flips; None flips signs. Rows whose unit has the number `n_units` never flip.
-    """
-
-    unit_of_row: np.ndarray
-    n_units: int
-    partner: np.ndarray | None
-
-    def draw(self, rng: np.random.RandomState) -> Rearrangement:
-        return self._of(rng.randint(2, size=self.n_units))
-
-    def _of(self, flips: np.ndarray) -> Rearrangement:
-        flipped = np.append(flips, 0)[self.unit_of_row] == 1
-        rows = np.arange(len(self.unit_of_row))
-        if self.partner is None:
-            return Rearrangement(rows, np.where(flipped, -1.0, 1.0))
-        return Rearrangement(np.where(flipped, self.partner, rows))
-
-    @property
-    def count(self) -> int:
-        return int(2**self.n_units)
-
-    def others(self) -> Iterator[Rearrangement]:
-        flips = product((0, 1), repeat=self.n_units)
-        return (self._of(np.array(flip)) for flip in islice(flips, 1, None))
-
-    def keeping(self, atoms: np.ndarray) -> SignExchange:
-        """Numbers change sign where they are; pairs inside one atom swap, others stay."""
-        if self.partner is None or np.array_equal(atoms[self.partner], atoms):
-            return self
-        crossing = np.unique(self.unit_of_row[atoms[self.partner] != atoms])
-        number = np.full(self.n_units, self.n_units - len(crossing))
-        inside = np.setdiff1d(np.arange(self.n_units), crossing)
-        number[inside] = np.arange(len(inside))
-        return SignExchange(number[self.unit_of_row], len(inside), self.partner)
-
-    def stays(self, kept: Exchange, targets: np.ndarray) -> float:
-        still = isinstance(kept, SignExchange) and kept.unit_of_row >= kept.n_units
-        return float(np.mean(still))
-
-
-@dataclass(frozen=True)
-class ShiftExchange(Exchange):
-    """The labels of each block turn round in a circle, by the same number of places for all its
-    rows.
-
-    For series whose neighboring rows resemble each other: the shift keeps that, and breaks only
-    the alignment with X.
+    By any number of places for series whose neighboring rows resemble each other: the shift keeps
+    that, and breaks only the alignment with X. By half for units of two classes, those of one
+    class before those of the other: the classes swap names. `signs`: the numbers of a block change
+    sign instead, or do not.
     """
 
     n_samples: int
     blocks: Sequence[np.ndarray]
+    n_turns: Sequence[int]
+    signs: bool = False
 
     def draw(self, rng: np.random.RandomState) -> Rearrangement:
-        return self._of([int(rng.randint(len(rows))) for rows in self.blocks])
+        return self._of(rng.randint(np.array(self.n_turns, dtype=int)))
 
-    def _of(self, shifts: Sequence[int]) -> Rearrangement:
-        indices = np.arange(self.n_samples)
-        for rows, shift in zip(self.blocks, shifts, strict=True):
-            indices[rows] = np.roll(rows, shift)
+    def _of(self, turns: Iterable[int]) -> Rearrangement:
+        indices, signs = np.arange(self.n_samples), np.ones(self.n_samples)
+        for rows, turn, most in zip(self.blocks, turns, self.n_turns, strict=True):
+            indices[rows] = np.roll(rows, turn * len(rows) // most)
+            signs[rows] = -1.0 if turn else 1.0
+        if self.signs:
+            return Rearrangement(np.arange(self.n_samples), signs)
         return Rearrangement(indices)
 
     @property
     def count(self) -> int:
-        return math.prod(len(rows) for rows in self.blocks)
+        return math.prod(self.n_turns)
 
     def others(self) -> Iterator[Rearrangement]:
-        shifts = product(*(range(len(rows)) for rows in self.blocks))
-        return (self._of(shift) for shift in islice(shifts, 1, None))
+        return (self._of(turns) for turns in islice(product(*map(range, self.n_turns)), 1, None))
 
-    def keeping(self, atoms: np.ndarray) -> ShiftExchange:
-        if all(len(np.unique(atoms[rows])) == 1 for rows in self.blocks):
+    def keeping(self, atoms: np.ndarray) -> TurnExchange:
+        """Numbers change sign where they are; blocks turn whose rows go to rows of their atom."""
+        turns = zip(self.blocks, self.n_turns, strict=True)
+        kept = [
+            (rows, most)
+            for rows, most in turns
+            if self.signs or np.array_equal(np.roll(atoms[rows], len(rows) // most), atoms[rows])
+        ]
+        if len(kept) == len(self.blocks):
             return self
-        return replace(self, blocks=())
+        blocks, n_turns = zip(*kept, strict=True) if kept else ((), ())
+        return replace(self, blocks=blocks, n_turns=n_turns)
 
     def stays(self, kept: Exchange, targets: np.ndarray) -> float:
-        return 0.0 if kept is self else 1.0
+        """The share of the rows whose blocks do not turn."""
+        moving = sum(map(len, kept.blocks)) if isinstance(kept, TurnExchange) else 0
+        return 1.0 - moving / self.n_samples
 
 
-def stacked_orders(each: Sequence[Any], like: Array) -> Orders:
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """A rearrangement by its index: σ∘τ, labels reordered by the τ of an exchange, then moved by σ.
+    Computed on demand, alone or with others (`drawn_orders`).
+    """
+
+    exchange: Exchange
+    keys: Keys
+    number: int
+    sigma: np.ndarray | None = None
+
+    @cached_property
+    def _alone(self) -> Rearrangement:
+        return drawn_orders([self], np.empty(0))
+
+    @property
+    def indices(self) -> np.ndarray:
+        return np.asarray(to_numpy(self._alone.indices)[0])
+
+    @property
+    def signs(self) -> np.ndarray | None:
+        return None if self._alone.signs is None else self._alone.signs[0]
+
+
+def drawn_orders(each: Sequence[Rearrangement | Draw], like: Array) -> Rearrangement:
+    """All of them together, on the device of `like`; signs, if there are any, need no σ."""
+    first, draws = each[0], [draw for draw in each if isinstance(draw, Draw)]
+    if not isinstance(first, Draw) or len(draws) < len(each):
+        return stacked(each, like)
+    xp, numbers = namespace(like), np.array([draw.number for draw in draws])
+    tau, parts = first.exchange.orders(first.keys, numbers, like), []
+    for _, run in spans([id(draw.sigma) for draw in draws]):
+        part, sigma = tau.indices[run, :], draws[run.start].sigma
+        moved = None if sigma is None else asarray_like(sigma, like, dtype=xp.int64)
+        parts.append(part if moved is None else xp.take(part, moved, axis=1))
+    return Rearrangement(parts[0] if len(parts) == 1 else xp.concat(parts, axis=0), tau.signs)
+
+
+def stacked(each: Sequence[Any], like: Array) -> Rearrangement:
     """Rearrangements that were made on the host, where they are wanted; some may have no signs."""
     indices = np.stack([one.indices for one in each])
     signs = None
@@ -273,7 +271,21 @@ def stacked_orders(each: Sequence[Any], like: Array) -> Orders:
         signs = np.stack([ones if one.signs is None else one.signs for one in each])
     if not is_numpy(like):
         indices = asarray_like(indices, like, dtype=namespace(like).int64)
-    return Orders(indices, signs)
+    return Rearrangement(indices, signs)
+
+
+def spans(values: Sequence[Any]) -> Iterator[tuple[Any, slice]]:
+    """Runs of the same value, and where they are."""
+    start = 0
+    for value, same in groupby(values):
+        stop = start + len(list(same))
+        yield value, slice(start, stop)
+        start = stop
+
+
+def parted(blocks: Sequence[np.ndarray], numbers: np.ndarray) -> list[np.ndarray]:
+    """Blocks divided into sets with equal numbers."""
+    return [block[part] for block in blocks for part in blocks_of(len(block), numbers[block])]
 
 
 def blocks_of(n_samples: int, *names: np.ndarray | None) -> list[np.ndarray]:

@@ -22,8 +22,7 @@ from ..crossval.metrics import Outputs
 from ..estimators.fitted import chooses_steps, final_step
 from ..estimators.ridge import KernelRidge
 from .deletion_maps import MAX_BYTES
-from .draws import drawn_orders
-from .exchange import Orders
+from .exchange import Rearrangement, drawn_orders
 from .per_fold_maps import PerFoldMaps
 from .placements import Labelling, Placement
 from .question import Question
@@ -70,7 +69,7 @@ class ManyTargets:
                 parts.append(np.concatenate(of_blocks, axis=1))
         return {"score": np.concatenate(parts)}
 
-    def _of_block(self, placement: Placement, orders: Orders, block: slice) -> np.ndarray:
+    def _of_block(self, placement: Placement, orders: Rearrangement, block: slice) -> np.ndarray:
         """(B, T) of some of the columns in B orders."""
         Y = self.columns.block(block, self.maps.like)
         B, n = orders.indices.shape

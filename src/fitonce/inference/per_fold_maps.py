@@ -38,7 +38,7 @@ from ..tuning.problem import Problem
 from ..tuning.trials import Parameters
 from ..tuning.tuner import Tuner
 from .choices import Choice, Choices, key_of
-from .factors import is_definite, kept_targets
+from .deletion_maps import is_definite, kept_targets
 from .placements import Placement
 from .question import Question
 

@@ -19,15 +19,13 @@ from ..core.splits import Split
 from ..crossval.lookup import n_rows, subset
 from ..estimators.validation import is_foreign_array
 from .confounded import Confounded
-from .draws import Draw
-from .exchange import Exchange, Rearrangement, numbered
-from .folds import split_rows
-from .placements import Placement
-from .units import make_exchange
+from .exchange import Draw, Exchange, Rearrangement, numbered
+from .placements import Placement, split_rows
 from .validity import (
     check_free,
     choose_mode,
     ignores_y,
+    make_exchange,
     movable_atoms,
     permutable_atoms,
 )

@@ -19,8 +19,14 @@ from ..core.progress import ProgressCounter, has_callback
 from ..crossval.depends import Route
 from .checkpoint import Checkpoint
 from .exchange import Rearrangement
-from .folds import same_splits, split_rows
-from .placements import Cosets, Labelling, Placement, enumerated_cosets
+from .placements import (
+    Cosets,
+    Labelling,
+    Placement,
+    enumerated_cosets,
+    same_splits,
+    split_rows,
+)
 from .question import Question
 from .result import Sequential, reaches
 

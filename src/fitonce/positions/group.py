@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..inference.exchange import SignExchange, ValidityWarning
+from ..inference.exchange import TurnExchange, ValidityWarning
 from ..inference.permutation import check_counts, is_enumerated
 from .corrections import Rules
 from .result import GroupTest, PositionTest, significance
@@ -90,7 +90,7 @@ def group_test(
     X = values - level
     n, edges = len(X), edges_of(adjacency, X.shape[1:])
     rules = Rules(alternative, cluster_pvalue, cluster_t, edges, "cluster_t")
-    exchange = SignExchange(np.arange(n), n, None)
+    exchange = TurnExchange(n, list(np.arange(n)[:, None]), [2] * n, signs=True)
     enumerated = is_enumerated(exchange.count, n_permutations, exact)
     smallest = (2.0 if alternative == "two-sided" else 1.0) / 2.0**n
     if smallest > LEVEL:

@@ -22,7 +22,7 @@ from ..crossval.confounds import taken
 from ..crossval.plan import is_error_score, quick_name
 from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
-from ..inference.folds import split_rows
+from ..inference.placements import split_rows
 from ..inference.scoring import Scoring, measures
 from .generalization import TrainedHere
 from .slices import Slices

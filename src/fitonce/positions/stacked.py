@@ -43,7 +43,7 @@ from ..estimators.accuracy_warnings import INACCURATE
 from ..estimators.fitted import is_model
 from ..estimators.parameter_values import word
 from ..estimators.setup import accepted_setup
-from ..inference.factors import training_sizes
+from ..inference.deletion_maps import training_sizes
 from ..inference.placements import Placement
 from ..inference.scoring import Scoring
 from .slices import Slices
