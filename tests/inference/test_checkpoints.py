@@ -21,8 +21,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from fitonce import KernelFisherDiscriminant
 from fitonce.inference import permutation_test_score
-from fitonce.inference.checkpoint import Checkpoint
-from fitonce.inference.fingerprint import fingerprint
+from fitonce.inference.checkpoint import Checkpoint, fingerprint
 from fitonce.positions import permutation_test
 
 RNG = np.random.default_rng(0)
@@ -95,7 +94,7 @@ def test_the_same_in_another_process() -> None:
     """No addresses, no order of sets: a lambda, a partial and an object in a script."""
     script = """
 import functools
-from fitonce.inference.fingerprint import fingerprint
+from fitonce.inference.checkpoint import fingerprint
 class Kernel:
     def __init__(self, slope): self.slope = slope
     def __call__(self, A, B): return self.slope * A @ B.T

@@ -4,23 +4,42 @@ another test is refused.
 A checkpoint is one NumPy archive without pickled objects. It is written whole
 or not at all. An interruption or a full disk leaves the last complete block, and two processes that
 share a file do not disturb each other.
+
+The fingerprint is a hash of what pickling the test would write, which nobody reads again. Things
+are told apart by their content, never by their address in memory: arrays and tables by their
+values, types and column names; functions and classes that no installed package has by their code,
+defaults, closures and the global names that they use; estimators by their parameters.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import pickle
+import platform
+import sys
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
 
+from ..core.arrays import to_numpy
 from ..core.atomic import atomic_file, is_stream
 from ..core.atomic import check_place as check_writable
+from ..core.version import __version__
 from .validity import draws_anew
 
-FORMAT = "fitonce permutation test 3"
+FORMAT = "fitonce permutation test 4"
+PACKAGES = (__version__, np.__version__, scipy.__version__, sklearn.__version__)
+WRAPPERS = (property, staticmethod, classmethod, cached_property)  # of functions in a class
+SETTINGS = (bool, int, float, str, bytes, list, tuple, dict, np.ndarray)
+VERSIONS = (platform.python_version(), *PACKAGES)
 
 
 def check_place(path: str | Path | None) -> None:
@@ -101,3 +120,99 @@ class Checkpoint:
                 f"{' and '.join(shapes)} for at most {most} results. Delete it to start over."
             )
         return results
+
+
+# ---- fingerprints --------------------------------------------------------------------------------
+
+
+def fingerprint(**parts: Any) -> str:
+    """A hash of named data and settings, and of the versions of the packages.
+
+    Raises ValueError if one of them cannot be identified.
+    """
+    digest = hashlib.sha256(repr(VERSIONS).encode())
+    for name, part in sorted(parts.items()):
+        try:
+            digest.update(name.encode() + _content(part))
+        except Exception as error:  # each class has its own
+            raise ValueError(
+                "checkpoint needs to recognize a later run of the same test, but cannot identify a "
+                f"part of it in {name} ({error}). Use functions, or objects whose attributes are "
+                "numbers, strings, arrays or functions; or do not use checkpoint."
+            ) from error
+    return digest.hexdigest()
+
+
+def _content(thing: Any) -> bytes:
+    """A hash of what tells a thing from others."""
+    digest = hashlib.sha256()
+    pickler = _Content(types.SimpleNamespace(write=digest.update), protocol=5)
+    pickler.fast = True  # equal things are written alike, whether or not they are the same object
+    pickler.dump(thing)
+    return digest.digest()
+
+
+class _Content(pickle.Pickler):
+    """Writes the parts of some things in their place."""
+
+    @cached_property
+    def _seen(self) -> dict[int, int]:
+        """Functions and classes by their number: some use themselves."""
+        return {}
+
+    def persistent_id(self, thing: Any) -> Any:
+        """The parts that are written for a thing; None to write the thing itself."""
+        if isinstance(thing, WRAPPERS):
+            return [getattr(thing, name, None) for name in ("fget", "fset", "__func__", "func")]
+        if isinstance(thing, (set, frozenset)):
+            return "set", sorted(map(_content, thing))
+        if isinstance(thing, types.ModuleType):
+            return "module", thing.__name__
+        if isinstance(thing, (types.FunctionType, types.CodeType, type)):
+            return None if _is_published(thing) else self._used(thing)
+        if hasattr(thing, "get_params"):  # an estimator: cloned before use, so parameters are all
+            return type(thing), sorted(thing.get_params(deep=False).items())
+        if hasattr(thing, "tocsr"):
+            matrix = thing.tocsr()
+            return matrix.shape, matrix.data, matrix.indices, matrix.indptr
+        if hasattr(thing, "shape") and not isinstance(thing, (np.ndarray, np.generic, np.dtype)):
+            names = [list(getattr(thing, name, ())) for name in ("columns", "dtypes")]
+            return names, np.asarray(thing) if hasattr(thing, "iloc") else to_numpy(thing)
+        return None
+
+    def _used(self, thing: Any) -> tuple[Any, ...]:
+        """The code of a function or class, with all that it uses."""
+        if id(thing) in self._seen:
+            return "seen", self._seen[id(thing)]
+        self._seen[id(thing)] = len(self._seen)
+        if isinstance(thing, types.CodeType):
+            return thing.co_code, thing.co_consts, thing.co_names, thing.co_varnames
+        if isinstance(thing, type):
+            kinds = (types.FunctionType, *WRAPPERS)
+            own = {
+                name: part
+                for name, part in vars(thing).items()
+                if isinstance(part, kinds) or (name[:2] != "__" and isinstance(part, SETTINGS))
+            }
+            return thing.__qualname__, thing.__bases__, own
+        used = {name: thing.__globals__.get(name) for name in _names(thing.__code__)}
+        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+        return thing.__code__, thing.__defaults__, thing.__kwdefaults__, cells, used
+
+
+def _names(code: types.CodeType) -> list[str]:
+    """The global names and attributes that a function and the functions inside it use."""
+    inner = [_names(part) for part in code.co_consts if isinstance(part, types.CodeType)]
+    return sum(inner, list(code.co_names))
+
+
+def _is_published(thing: Any) -> bool:
+    """Whether a function or class can be imported from a package with a version."""
+    module = getattr(thing, "__module__", None) or "__main__"
+    top = module.partition(".")[0]
+    if top not in sys.stdlib_module_names and not hasattr(sys.modules.get(top), "__version__"):
+        return False
+    found: Any = sys.modules.get(module)
+    for part in thing.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return module != "__main__" and found is thing

@@ -206,7 +206,7 @@ class TurnExchange(Exchange):
         return (self._of(turns) for turns in islice(product(*map(range, self.n_turns)), 1, None))
 
     def keeping(self, atoms: np.ndarray) -> TurnExchange:
-        """Numbers change sign where they are; blocks turn whose rows go to rows of their atom."""
+        """Numbers change sign where they are; pairs swap inside one atom; series turn if all do."""
         turns = zip(self.blocks, self.n_turns, strict=True)
         kept = [
             (rows, most)
@@ -215,8 +215,9 @@ class TurnExchange(Exchange):
         ]
         if len(kept) == len(self.blocks):
             return self
-        blocks, n_turns = zip(*kept, strict=True) if kept else ((), ())
-        return replace(self, blocks=blocks, n_turns=n_turns)
+        if max(self.n_turns) > 2:
+            kept = []
+        return replace(self, blocks=[rows for rows, _ in kept], n_turns=[2] * len(kept))
 
     def stays(self, kept: Exchange, targets: np.ndarray) -> float:
         """The share of the rows whose blocks do not turn."""

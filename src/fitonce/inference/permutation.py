@@ -25,11 +25,10 @@ from ..crossval.lookup import n_rows
 from ..estimators.confounding import coding_of
 from ..estimators.fitted import final_step
 from ..rows.dask import is_dask
-from .checkpoint import Checkpoint, check_place, check_resumable
+from .checkpoint import Checkpoint, check_place, check_resumable, fingerprint
 from .deletion_maps import MAX_BYTES
 from .evaluation import Evaluation
 from .exchange import ValidityWarning
-from .fingerprint import fingerprint
 from .question import Question
 from .result import PermutationTest
 from .run import Run
