@@ -215,7 +215,7 @@ class TurnExchange(Exchange):
         ]
         if len(kept) == len(self.blocks):
             return self
-        if max(self.n_turns) > 2:
+        if set(self.n_turns) != {2}:
             kept = []
         return replace(self, blocks=[rows for rows, _ in kept], n_turns=[2] * len(kept))
 
