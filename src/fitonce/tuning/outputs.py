@@ -49,16 +49,18 @@ def _rule_without(model: ModelOfSome, readout: Readout) -> Rule | None:
     return readout.rule(model.evidence) if readout.needs_scatter else None
 
 
-def read_without(without: ModelOfSome, readout: Readout, values: Array, rows: np.ndarray) -> Array:
+def read_without(
+    without: ModelOfSome, readout: Readout, values: Array, rows: np.ndarray | None
+) -> Array:
     """Outputs (k, o) for targets that the model without some rows predicts for them, with the ties
     of a refit.
 
-    Where values agree to their accuracy, or are zero to it, they are computed once more as a refit
-    does: k(x, X)α + b does not see the labels of these `rows`.
+    Where values agree to their accuracy, or are zero to it, and `rows` says whose they are, they
+    are computed once more as a refit does: k(x, X)α + b does not see the labels of these rows.
     """
     problem, rule = without.problem, _rule_without(without, readout)
     result = _settled(problem, readout, values, rule, without.mu)
-    if not readout.n_classes or not _differ(result, readout.read(values, rule)):
+    if rows is None or not readout.n_classes or not _differ(result, readout.read(values, rule)):
         return result
     X = problem.features_of(rows)
     if X is None:
