@@ -10,12 +10,12 @@ import pytest
 
 import reference
 from fitonce.core.banded import Banded
-from fitonce.core.dropping import DroppedLandmarks
 from fitonce.core.dual import DualNorm
-from fitonce.core.features import FeatureNorm
 from fitonce.core.holdout import Smoother, Targets
 from fitonce.core.inverse import Inverse
+from fitonce.core.smoothers import FunctionNorm
 from fitonce.core.spectrum import Spectrum
+from fitonce.core.thin import Thin
 from fitonce.kernels import Kernel
 from fitonce.landmarks.features import landmark_map
 from fitonce.rows import ArrayRows
@@ -54,28 +54,14 @@ def landmark_points(case: Case) -> np.ndarray:
     return np.vstack([case.X, ELSEWHERE])[LANDMARKS]
 
 
-def of_landmarks(case: Case, dropping: bool) -> Made:
+def of_landmarks(case: Case, mu: float) -> Made:
     """Through blocks of seven rows; targets come projected from the first pass."""
     features = landmark_map(
         Kernel("rbf", {"gamma": 0.3}), landmark_points(case), case.norm, case.intercept
     )
-    dropped = DroppedLandmarks(LANDMARKS, features.coordinates, features.eigenvectors)
-    return FeatureNorm.of(
-        ArrayRows(case.X, 7),
-        features,
-        None if case.weights is None else case.s,
-        case.intercept is True,
-        case.scaled_Y,
-        dropped if dropping else None,
-    )
-
-
-def kept_landmarks(case: Case, mu: float) -> Made:
-    return of_landmarks(case, dropping=False)
-
-
-def dropped_landmarks(case: Case, mu: float) -> Made:
-    return of_landmarks(case, dropping=True)
+    scale, free = None if case.weights is None else case.s, case.intercept is True
+    thin = Thin.of(ArrayRows(case.X, 7), features, scale, free, case.scaled_Y)
+    return FunctionNorm(thin), Targets(case.scaled_Y, thin.solved.z)
 
 
 # ---- the same models as combinations of functions of the rows, given the rows that train ---------
@@ -92,11 +78,6 @@ def kernels_at(case: Case, points: np.ndarray) -> reference.Basis:
 
 def kernels_at_landmarks(case: Case, train: np.ndarray) -> reference.Basis:
     return kernels_at(case, landmark_points(case))
-
-
-def kernels_at_landmarks_that_train(case: Case, train: np.ndarray) -> reference.Basis:
-    kept = (LANDMARKS < 0) | np.isin(LANDMARKS, train)
-    return kernels_at(case, landmark_points(case)[kept])
 
 
 # ---- every one of them ---------------------------------------------------------------------------
@@ -116,9 +97,7 @@ class Model:
     thin: bool = False
 
 
-of_landmark = {"kind": FeatureNorm, "kernels": ("rbf", "duplicated")}
-kept = {"make": kept_landmarks, "basis": kernels_at_landmarks, **of_landmark}
-dropped = {"make": dropped_landmarks, "basis": kernels_at_landmarks_that_train, **of_landmark}
+landmarks = Model(of_landmarks, Thin, kernels_at_landmarks, kernels=("rbf", "duplicated"))
 MODELS = {
     "kernel": Model(of_spectrum, Spectrum),
     "features of low rank": Model(of_spectrum, Spectrum, kernels=("singular",), thin=True),
@@ -127,10 +106,8 @@ MODELS = {
     "band": Model(of_band, Banded),
     "dual": Model(of_spectrum, DualNorm, norm="dual"),
     "dual of low rank": Model(of_spectrum, DualNorm, norm="dual", kernels=("singular",), thin=True),
-    "landmarks": Model(**kept),
-    "landmarks, dual": Model(**kept, norm="dual"),
-    "dropped": Model(**dropped),
-    "dropped, dual": Model(**dropped, norm="dual"),
+    "landmarks": landmarks,
+    "landmarks, dual": replace(landmarks, norm="dual"),
 }
 CASES = [(name, kernel) for name, model in MODELS.items() for kernel in model.kernels]
 ALL_SETTINGS = (*SETTINGS, "weights, no bias", "weights, penalised bias")
@@ -217,11 +194,8 @@ def test_sets_of_rows_leave_as_if_they_had_never_been(name, kernel, setting):
             left = smoother.refit_without(targets, removal, held_out, mu)
             case.close(left.values / case.s, expected, mu, max(scale, np.abs(expected).max()))
             if smoother.has_duals:
-                gone = left.dual[rows]
-                if name == "dropped" and kernel == "duplicated":
-                    gone = removal.pairs.lift.T @ gone  # the other copy stands in for the rest
                 size = max(np.abs(fitted.dual).max(), np.abs(left.dual).max())
-                assert np.abs(gone).max(initial=0.0) <= case.tolerance(mu) * size
+                assert np.abs(left.dual[rows]).max(initial=0.0) <= case.tolerance(mu) * size
             train = reference.complement(rows, case.n)
             if model.basis is None:
                 alpha = np.zeros_like(case.Y)
@@ -275,18 +249,17 @@ def test_folds_of_few_rows_need_no_decomposition_of_their_own(setting, monkeypat
     case = refits.case
     smoother, targets = model.make(case, 1.0)
     mus, parts = case.mus((1e-3, 0.1, 10.0)), deletions(case.n)
-    monkeypatch.setattr("fitonce.core.features.SMALL_FOLD", 0.0)
+    monkeypatch.setattr("fitonce.core.thin.SMALL_FOLD", 0.0)
     expected = smoother.held_out_folds(targets, mus, parts)
-    monkeypatch.setattr("fitonce.core.features.SMALL_FOLD", 100.0)
+    monkeypatch.setattr("fitonce.core.thin.SMALL_FOLD", 100.0)
     for elements in (1, 1 << 25):
-        monkeypatch.setattr("fitonce.core.features.FOLD_ELEMENTS", elements)
+        monkeypatch.setattr("fitonce.core.thin.FOLD_ELEMENTS", elements)
         values = smoother.held_out_folds(targets, mus, parts)
         np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["landmarks", "dropped"])
-def test_folds_are_the_same_however_many_share_a_pass(name, monkeypatch):
-    model, refits = setup(name, "rbf", "weights")
+def test_folds_are_the_same_however_many_share_a_pass(monkeypatch):
+    model, refits = setup("landmarks", "rbf", "weights")
     case = refits.case
     smoother, targets = model.make(case, 1.0)
     mus, parts = case.mus(), deletions(case.n)
@@ -313,7 +286,7 @@ def test_residual_map_is_that_of_the_literal_hat_matrix(
         hat = Refits(model, replace(case, Y=np.eye(40)))(nobody, mu)
         expected = Y - Y @ (case.s * hat / case.s.T).T
         residual_map = smoother.residual_map(mu)
-        low_rank = model.kind is FeatureNorm or (model.thin and model.norm == "function")
+        low_rank = model.kind is Thin or (model.thin and model.norm == "function")
         assert (residual_map.dense is None) == (low_rank and dense_up_to == 0)
         case.close(residual_map(Y), expected, mu)
 

@@ -18,7 +18,7 @@ from test_rows import LABELS, NUMBERS, TWO, WEIGHTS, N, X, agree
 
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from fitonce.core.features import FeatureNorm
+from fitonce.core.thin import Thin
 from optional import require
 
 da = require("dask.array")
@@ -187,13 +187,13 @@ def test_partitions_that_live_elsewhere(estimator, y):
 def test_held_out_errors_are_summed_where_the_rows_are(monkeypatch):
     """With squared error only one model's held-out values come back, not those of all alphas."""
     asked = []
-    original = FeatureNorm.path
+    original = Thin.path
 
-    def path(self, targets, mus):
+    def path(self, Y, z, mus):
         asked.append(len(mus))
-        return original(self, targets, mus)
+        return original(self, Y, z, mus)
 
-    monkeypatch.setattr(FeatureNorm, "path", path)
+    monkeypatch.setattr(Thin, "path", path)
     estimator = KernelRidge(gamma=0.4, alpha=2.0 ** np.arange(-6, 5), **SETTINGS)
     model = clone(estimator).fit(da.from_array(X, chunks=(97, 3)), NUMBERS, sample_weight=WEIGHTS)
     assert asked == [1]

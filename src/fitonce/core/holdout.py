@@ -57,13 +57,13 @@ class Targets:
 @dataclass(frozen=True)
 class Fitted:
     """A smoother applied to targets Y (n, t): residuals Y - HY, the α that leave with their rows
-    (n, t) or None, and for models of features their coefficients along the eigenvectors.
+    (n, t) or None, and what was known of the targets for every mu.
     """
 
     Y: Array
     residual: Array
     dual: Array | None = None
-    coef: Array | None = None
+    z: Array = None
 
     @property
     def values(self) -> Array:
@@ -147,25 +147,19 @@ def delete_each(
 class PairSystem:
     """The system of one set of deleted rows at one mu, factored; no label is in it.
 
-    `solve` applies (I - H + B D⁻¹Bᵀ)⁻¹ (k, k), `solve_D` D⁻¹ (q, q), B is (k, q). Fewer than k
-    directions of α leave where `lift` (k, q) is given: their α is liftᵀα. `scores` may keep what
-    the smoother knows of these rows.
+    `solve` applies (I - H + B D⁻¹Bᵀ)⁻¹ (k, k), `solve_D` D⁻¹ (k, k), B is (k, k).
     """
 
     solve: Solver
     B: Array | None = None
     solve_D: Solver | None = None
-    lift: Array | None = None
-    scores: Array | None = None
 
     def held_out(self, r: Array, dual: Array | None) -> HeldOut:
         """ρ and ν (k, t) from residuals and α at the deleted rows: O(k²) for each target."""
         if self.B is None or self.solve_D is None:
             return HeldOut(self.solve(r), r=r)
-        alpha = dual if self.lift is None else self.lift.T @ dual
-        rho = self.solve(r + self.B @ self.solve_D(alpha))
-        force = self.solve_D(alpha - self.B.T @ rho)
-        return HeldOut(rho, force if self.lift is None else self.lift @ force, r, dual)
+        rho = self.solve(r + self.B @ self.solve_D(dual))
+        return HeldOut(rho, self.solve_D(dual - self.B.T @ rho), r, dual)
 
 
 @dataclass(frozen=True)
@@ -269,15 +263,14 @@ class Smoother(ABC):
         """
         return n_targets >= 2 * self.n_samples
 
-    def replaced(self, targets: Targets, removal: Removal, rho: Array) -> Targets:
+    def replaced(self, targets: Targets, rows: np.ndarray, rho: Array) -> Targets:
         """The targets with those of the deleted rows replaced by their held-out values."""
-        rows = removal.rows
         return self.project(replace_rows(targets.Y, rows, take(targets.Y, rows) - rho))
 
     def fitted(self, targets: Targets, path: Path) -> Fitted:
         """The fit at the single mu of a path of these targets."""
         dual = None if path.dual is None else path.dual[0, ...]
-        return Fitted(targets.Y, path.residual[0, ...], dual)
+        return Fitted(targets.Y, path.residual[0, ...], dual, targets.z)
 
     # ---- what follows --------------------------------------------------------------------------
 
@@ -294,7 +287,7 @@ class Smoother(ABC):
         """The fit without the removed rows, as a fit of all rows in which they have no
         influence.
         """
-        changed = self.replaced(targets, removal, held_out.residual)
+        changed = self.replaced(targets, removal.rows, held_out.residual)
         if held_out.force is None:
             return self.fit(changed, mu)
         zero = zeros_like_shape(tuple(changed.Y.shape), changed.Y)

@@ -72,6 +72,10 @@ class Resolvent(ABC):
         """What is known of targets Y (n, t) for every mu, if anything."""
         return None
 
+    def changed(self, Y: Array, z: Array, rows: np.ndarray, change: Array) -> Array:
+        """The same of Y, of which z was known before some of its rows were changed."""
+        return self.project(Y)
+
     @abstractmethod
     def residual(self, Y: Array, z: Array, mus: np.ndarray) -> Array:
         """MY (m, n, t), for Y that come projected."""
@@ -83,6 +87,10 @@ class Resolvent(ABC):
     @abstractmethod
     def diagonal(self, mus: np.ndarray) -> Array:
         """diag M (m, n)."""
+
+    def path(self, Y: Array, z: Array, mus: np.ndarray) -> tuple[Array, Array]:
+        """MY and diag M."""
+        return self.residual(Y, z, mus), self.diagonal(mus)
 
     @abstractmethod
     def sizes(self, mus: np.ndarray) -> np.ndarray:

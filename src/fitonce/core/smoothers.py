@@ -10,18 +10,19 @@ weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .arrays import Array, namespace
-from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Targets
+from .arrays import Array, namespace, replace_rows, take
+from .holdout import Deletion, Fitted, PairSystem, Path, ResidualMap, Smoother, Targets
 from .resolvent import Resolvent
 from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon
+from .thin import Thin
 
 
 class KernelSmoother(Smoother):
@@ -72,7 +73,7 @@ class FunctionNorm(KernelSmoother):
     """
 
     resolvent: Resolvent
-    KQ0: Array
+    KQ0: Array = None
     entry: float = 0.0
     centres = True
 
@@ -122,13 +123,16 @@ class FunctionNorm(KernelSmoother):
 
     def path(self, targets: Targets, mus: np.ndarray) -> Path:
         resolvent, mus = self._at(mus)
-        residual = resolvent.residual(*self._seen(resolvent, targets), mus)
-        return Path(mus, residual, resolvent.diagonal(mus))
+        return Path(mus, *resolvent.path(*self._seen(resolvent, targets), mus))
 
     def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
         resolvent, mus = self._at(mu)
         residual = resolvent.residual(*self._seen(resolvent, targets), mus)
-        return Fitted(targets.Y, residual[0, ...])
+        return Fitted(targets.Y, residual[0, ...], z=targets.z)
+
+    def replaced(self, targets: Targets, rows: np.ndarray, rho: Array) -> Targets:
+        Y = replace_rows(targets.Y, rows, take(targets.Y, rows) - rho)
+        return Targets(Y, self.resolvent.changed(Y, targets.z, rows, -rho))
 
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         return self._at(mu)[0].inside(Y, dual, mu)
@@ -151,9 +155,16 @@ class FunctionNorm(KernelSmoother):
         full = self.resolvent.rank + int(self.Q0.shape[1]) == self.n_samples
         return super().can_leave_out(n_rows) or not full
 
+    def held_out_folds(
+        self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
+    ) -> Array:
+        if isinstance(self.resolvent, Thin):
+            return self.resolvent.held_out_folds(targets.Y, targets.z, mus, deletions)
+        return super().held_out_folds(targets, mus, deletions)
+
     @property
-    def thin(self) -> Spectrum | None:
-        """The factorization, where its rank is low and no eigenvalue negative."""
+    def of_low_rank(self) -> Spectrum | None:
+        """The spectrum, where its rank is low and no eigenvalue negative."""
         resolvent = self.resolvent
         if not isinstance(resolvent, Spectrum) or resolvent.lower_bound > 0:
             return None
@@ -162,7 +173,7 @@ class FunctionNorm(KernelSmoother):
     def maps_pay(self, n_targets: int, deleting: bool) -> bool:
         if 2 * self.resolvent.rank >= self.n_samples:
             return super().maps_pay(n_targets, deleting)
-        return deleting and self.thin is not None and n_targets >= 2 * self.resolvent.rank
+        return deleting and self.of_low_rank is not None and n_targets >= 2 * self.resolvent.rank
 
     def log_determinant(self, mus: np.ndarray) -> np.ndarray:
         return self.resolvent.log_determinant(np.asarray(mus, dtype=float))

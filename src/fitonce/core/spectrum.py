@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,8 +62,40 @@ def frobenius(K: Array) -> Array:
     return sum(xp.sum(K[rows, :] ** 2) for rows in row_blocks(K.shape[0])) ** 0.5
 
 
+class Diagonalized(Resolvent):
+    """A factorization that knows the eigenvalues of G, but for zeros."""
+
+    if TYPE_CHECKING:  # a field of one, a property of the other
+
+        @property
+        def eigenvalues(self) -> Array: ...
+
+    @cached_property
+    def norm(self) -> float:
+        return float(namespace(self.Q0).linalg.vector_norm(self.eigenvalues))
+
+    @cached_property
+    def largest(self) -> float:
+        """max |λ|."""
+        xp = namespace(self.Q0)
+        return float(xp.max(xp.abs(self.eigenvalues))) if self.eigenvalues.shape[0] else 0.0
+
+    @cached_property
+    def trace(self) -> float:
+        xp = namespace(self.Q0)
+        return float(xp.sum(xp.abs(self.eigenvalues)))
+
+    def log_determinant(self, mus: np.ndarray) -> np.ndarray:
+        """Σ log(λ + μ), zeros of G among them."""
+        eigenvalues, n_free = to_numpy(self.eigenvalues), self.Q0.shape[0] - self.Q0.shape[1]
+        missing = int(n_free) - len(eigenvalues)
+        return np.asarray(
+            np.sum(np.log(eigenvalues[:, None] + mus), axis=0) + missing * np.log(mus)
+        )
+
+
 @dataclass(frozen=True)
-class Spectrum(Resolvent):
+class Spectrum(Diagonalized):
     """Eigenvectors V (n, r), eigenvalues (r,) and the excluded orthonormal columns Q0 (n, u), with
     V ⟂ Q0.
 
@@ -86,12 +118,6 @@ class Spectrum(Resolvent):
     def complete(self) -> bool:
         """Whether V and Q0 together span all n dimensions, so that nothing is left for φ(0)."""
         return self.rank + int(self.Q0.shape[1]) == self.n_samples
-
-    @cached_property
-    def largest(self) -> float:
-        """max |λ|."""
-        xp = namespace(self.eigenvalues)
-        return float(xp.max(xp.abs(self.eigenvalues))) if self.rank else 0.0
 
     @cached_property
     def smallest(self) -> float:
@@ -152,15 +178,6 @@ class Spectrum(Resolvent):
 
     # ---- the resolvent ---------------------------------------------------------------------------
 
-    @cached_property
-    def norm(self) -> float:
-        return float(namespace(self.Q0).linalg.vector_norm(self.eigenvalues))
-
-    @cached_property
-    def trace(self) -> float:
-        xp = namespace(self.Q0)
-        return float(xp.sum(xp.abs(self.eigenvalues)))
-
     @property
     def lower_bound(self) -> float:
         return max(0.0, -self.smallest)
@@ -195,10 +212,8 @@ class Spectrum(Resolvent):
         g, ones = self._g(mus)
         if len(rows) <= self.rank + int(self.Q0.shape[1]) or self.smallest < 0:
             return map(spd_solver, self.blocks(g, ones, rows))
-        xp, V, Q0 = namespace(g), take(self.V, rows), take(self.Q0, rows)
         f = self.eigenvalues[:, None] / (self.eigenvalues[:, None] + asarray_like(mus, g))
-        thin = (xp.concat([Q0, V * xp.sqrt(f[:, j])], axis=1) for j in range(len(mus)))
-        return map(complement_solver, thin)
+        return thin_solvers(take(self.Q0, rows), take(self.V, rows), f)
 
     def residual_map(self, mu: float) -> ResidualMap:
         """The thin factors of a low rank, or the matrix where that is cheaper."""
@@ -210,10 +225,6 @@ class Spectrum(Resolvent):
         """V (λ + μ)⁻¹ VᵀY: what lies outside V is left out."""
         inverse = 1.0 / (self.eigenvalues[:, None] + mu)
         return self.apply(inverse, zeros_like_shape((1,), inverse), Y)[0, ...]
-
-    def log_determinant(self, mus: np.ndarray) -> np.ndarray:
-        n_free = self.n_samples - int(self.Q0.shape[1])
-        return log_determinant(to_numpy(self.eigenvalues), n_free, mus)
 
 
 def _symmetric_product(V: Array, phi: Array) -> Array:
@@ -345,8 +356,11 @@ def complement_solver(L: Array) -> Solver:
     return lambda R: R + L @ solve(L.T @ R)
 
 
-def log_determinant(eigenvalues: np.ndarray, n_free: int, mus: np.ndarray) -> np.ndarray:
-    """log |G + μI| outside what is not penalized, (m,): Σ log(λ + μ), zeros of G among them."""
-    mus = np.asarray(mus, dtype=float)
-    missing = n_free - len(eigenvalues)
-    return np.asarray(np.sum(np.log(eigenvalues[:, None] + mus), axis=0) + missing * np.log(mus))
+def thin_solvers(Q0: Array, V: Array, f: Array) -> Iterator[Solver]:
+    """R → (I - Q₀Q₀ᵀ - V diag(f) Vᵀ)⁻¹R at some rows, for m functions in the columns of f (r, m),
+    none negative.
+    """
+    xp = namespace(V)
+    roots = xp.sqrt(f)
+    thin = (xp.concat([Q0, V * roots[:, j]], axis=1) for j in range(int(f.shape[1])))
+    return map(complement_solver, thin)

@@ -140,7 +140,7 @@ def _positive(estimator: Any, y: Any, n_samples: int) -> np.ndarray:
 def _differences(decomposed: Decomposed) -> np.ndarray:
     """Differences (n, n) of the decisions of two rows, by models trained without both."""
     smoother, readout = decomposed.problem.smoother, decomposed.readout
-    if smoother.has_duals and decomposed.setup.data.landmarks is not None:
+    if decomposed.setup.specification.dropping and decomposed.setup.data.landmarks is not None:
         raise RefusedError(
             "leave_pair_out cannot drop landmarks with their rows: use shared_landmarks=True, or "
             "pass the landmarks as points."

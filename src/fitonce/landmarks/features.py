@@ -86,23 +86,11 @@ class LandmarkMap:
     @property
     def coordinates(self) -> Array:
         """N (m, p) with α = N w; a penalized bias has no share in α."""
-        return eye_like(self.size, self.centre) if self.M is None else self._with_constant(self.M)
-
-    @property
-    def eigenvectors(self) -> Array | None:
-        """U (m, p) of the kernel of the landmarks, for the function norm, before a
-        rotation.
-
-        M times the roots of the eigenvalues.
-        """
         if self.M is None:
-            return None
+            return eye_like(self.size, self.centre)
         xp = namespace(self.M)
-        return self._with_constant(self.M / xp.sqrt(xp.sum(self.M**2, axis=0)))
-
-    def _with_constant(self, A: Array) -> Array:
-        xp = namespace(A)
-        return xp.concat([A, xp.zeros_like(A[:, :1])], axis=1) if self.constant else A
+        no_share = xp.zeros_like(self.M[:, :1])
+        return xp.concat([self.M, no_share], axis=1) if self.constant else self.M
 
 
 def landmark_map(

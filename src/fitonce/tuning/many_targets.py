@@ -130,7 +130,7 @@ def held_out_by_maps(
     Of every split there is a map from the targets to the values of its tested rows; leave-one-out
     is one map that tests all rows.
     """
-    thin = problem.smoother.thin if isinstance(problem.smoother, FunctionNorm) else None
+    thin = problem.smoother.of_low_rank if isinstance(problem.smoother, FunctionNorm) else None
     if thin is None or deletions is None or problem.confounds is not None:
         found = _unit_maps(problem, deletions, alphas)
     else:

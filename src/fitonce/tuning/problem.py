@@ -24,15 +24,17 @@ from ..core.arrays import (
     zeros_like_shape,
 )
 from ..core.confounds import ConfoundBasis
-from ..core.features import FeatureNorm
 from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Targets
 from ..core.readout import Evidence
 from ..core.refused import RefusedError
-from ..core.smoothers import KernelSmoother
+from ..core.rows import rows_at
+from ..core.smoothers import FunctionNorm, KernelSmoother
 from ..core.smoothing import Smoothing
 from ..core.splits import complement
 from ..core.sum_of_smoothers import Sum, SumFitted, SumSmoothing
+from ..core.thin import Thin
 from ..kernels import Kernel
+from ..landmarks.choice import Landmarks
 from ..landmarks.features import LandmarkMap
 from .decompose import FitIntercept
 from .kernel_models import free_columns, kernel_smoothing, kernel_solution
@@ -50,9 +52,10 @@ class Problem:
     None for a kernel matrix. `row_scale` (n, 1) holds the square roots of the row weights, or None.
     Smoothers work on scaled targets, which `projected` holds.
 
-    Confounds are free columns beside the bias; where they are removed, the smoother is a `Sum`.
-    Then `data` are the rows and `anew` makes a problem of some of them, for models without rows
-    that have no closed form; and `Z` holds the features of landmarks.
+    Confounds are free columns beside the bias; where they are removed, the smoother is a `Sum`, and
+    `Z` holds the features of landmarks. Where models without some rows have no closed form (of
+    confounds, and of landmarks that are dropped with their rows), `data` are the rows and `anew`
+    makes a problem of some of them.
     """
 
     kernel: Kernel
@@ -91,11 +94,11 @@ class Problem:
         """The mean squared leave-one-out error at every alpha, where it can be had without the
         residuals themselves: from rows that are elsewhere.
         """
-        smoother = self.smoother
-        if not isinstance(smoother, FeatureNorm) or not smoother.data.remote or smoother.dropping:
+        thin, targets = self.thin, self.projected
+        if thin is None or not thin.data.remote or len(self.alone):
             return None
-        total = int(self.projected.Y.shape[1]) * smoother.solved.weight
-        return smoother.squared_errors(self.projected, alphas) / total
+        total = int(targets.Y.shape[1]) * thin.solved.weight
+        return thin.squared_errors(targets.Y, targets.z, alphas) / total
 
     @cached_property
     def row_weights(self) -> Array:
@@ -157,8 +160,8 @@ class Problem:
         """The model of a fit as coefficients, with the weights of the features of a linear kernel
         unless they are not wanted.
         """
-        if isinstance(self.smoother, FeatureNorm):
-            return self._on_landmarks(self.smoother, fitted, mu)
+        if self.thin is not None:
+            return self._on_landmarks(self.thin, fitted.Y, fitted.z, mu)
         if self.Z is not None:
             own = self._linear.solution(fitted, mu)
             assert self.features is not None and own.coef is not None
@@ -174,13 +177,23 @@ class Problem:
         beta = namespace(beta).concat([mean + beta[:1, :], beta[1:, :]], axis=0)
         return solution.plus(basis, beta)
 
-    def _on_landmarks(self, smoother: FeatureNorm, fitted: Fitted, mu: float) -> Solution:
+    def solution_at(self, mu: float) -> Solution:
+        """The model of all rows; of features that are read block by block without a pass."""
+        if self.thin is None:
+            return self.solution(self.fit(mu), mu)
+        return self._on_landmarks(self.thin, self.projected.Y, self.projected.z, mu)
+
+    @property
+    def thin(self) -> Thin | None:
+        """The factorization of features that are read block by block, if it is that."""
+        resolvent = self.smoother.resolvent if isinstance(self.smoother, FunctionNorm) else None
+        return resolvent if isinstance(resolvent, Thin) else None
+
+    def _on_landmarks(self, thin: Thin, Y: Array, z: Array, mu: float) -> Solution:
         """α = N w and the bias ȳ - z̄·w, from coefficients w of features minus their center."""
         assert self.features is not None
-        solved = smoother.solved
-        coef = smoother.coef(self.projected, mu) if fitted.coef is None else fitted.coef
-        mean_Y = smoother.mean_Y(fitted.Y)
-        return Solution(*self.features.model(solved.W @ coef, mean_Y, solved.mean_Z))
+        model = thin.coef(z, mu), thin.mean_Y(Y), thin.solved.mean_Z
+        return Solution(*self.features.model(*model))
 
     @property
     def _linear(self) -> Problem:
@@ -198,8 +211,8 @@ class Problem:
         """New rows as functions of the scaled targets, with τ where `excess` asks for it, of every
         two rows where it is to be a `matrix`.
         """
-        if isinstance(self.smoother, FeatureNorm):
-            return self.smoother.smoothing(X, mu)
+        if self.thin is not None:
+            return self.thin.smoothing(X, mu)
         if self.features is not None:
             return self._linear.smoothing(self.features(X), mu, excess, matrix, confounds)
         joint = kernel_smoothing(self, X, mu, excess, matrix, confounds)
@@ -270,8 +283,8 @@ class Problem:
 
     def features_of(self, rows: np.ndarray) -> Any:
         """Some of the rows as they would come to `predict`; None if they are not kept."""
-        if isinstance(self.smoother, FeatureNorm):
-            return self.smoother.data.take(rows)
+        if self.thin is not None:
+            return self.thin.data.take(rows)
         return None if self.X is None or self.Z is not None else take(self.X, rows)
 
     def confounds_of(self, rows: np.ndarray) -> Array | None:
@@ -289,8 +302,10 @@ class Problem:
     @cached_property
     def alone(self) -> np.ndarray:
         """The rows whose leaving has no closed form."""
-        if self.confounds is None:
+        if self.anew is None:
             return np.arange(0)
+        if self.confounds is None:
+            return np.unique(self._own_landmarks[self._own_landmarks >= 0])
         return np.arange(self.n_samples) if self._basis_moves else self.confounds.full_leverage_rows
 
     @property
@@ -300,10 +315,18 @@ class Problem:
         """
         return isinstance(self.smoother, Sum) and self.smoother.has_duals
 
+    @property
+    def _own_landmarks(self) -> np.ndarray:
+        """Which row each landmark is, -1 for none."""
+        assert self.data is not None and self.data.landmarks is not None
+        return self.data.landmarks.rows
+
     def fits_anew(self, deleted: np.ndarray) -> bool:
         """Whether the model without these rows has no closed form."""
-        if self.confounds is None:
+        if self.anew is None:
             return False
+        if self.confounds is None:
+            return bool(np.isin(self._own_landmarks, deleted).any())
         return self._basis_moves or not self.confounds.keeps_rank(deleted)
 
     def _anew(self, deletions: Sequence[Deletion] | None) -> dict[int, Deletion]:
@@ -319,18 +342,32 @@ class Problem:
     def refit(self, deleted: np.ndarray, mu: float) -> Refit:
         """The model of the rows that are not deleted, decomposed anew."""
         assert self.data is not None and self.anew is not None
-        rows = complement(deleted, self.n_samples)
+        rows = kept = complement(deleted, self.n_samples)
         data = replace(self.data, targets=self.targets, columns=None)
-        some = replace(data.rows(rows), landmarks=data.landmarks)
+        some = data.rows(rows)
+        if data.landmarks is not None:
+            gone = deleted if self.confounds is None else deleted[:0]
+            kept = np.flatnonzero(~np.isin(data.landmarks.rows, gone))
+            some = replace(some, landmarks=_some_of(data.landmarks, kept))
         if self.kernel.precomputed:
             some = replace(some, X=square_block(data.X, rows))
-        return Refit(self, self.anew(some), rows, mu)
+        return Refit(self, self.anew(some), kept, mu)
 
     def _refitted(self, mus: np.ndarray, deleted: np.ndarray, rows: np.ndarray) -> Array:
         """Values (m, k, t) of some rows by the models without those deleted."""
         first = self.refit(deleted, float(mus[0]))
         values = [replace(first, mu=float(mu)).values(rows) for mu in mus]
         return namespace(values[0]).stack(values)
+
+
+def _some_of(landmarks: Landmarks, kept: np.ndarray) -> Landmarks:
+    if len(kept) == 0:
+        raise RefusedError(
+            'in one of the splits, no landmark is a training row, so that shared_landmarks="drop" '
+            "leaves no landmarks for its model: use more landmarks, or shared_landmarks=True, "
+            "which keeps them."
+        )
+    return Landmarks(take(landmarks.points, kept), landmarks.rows[kept])
 
 
 def tested_rows(deletions: Sequence[Deletion]) -> tuple[np.ndarray, np.ndarray]:
@@ -396,8 +433,8 @@ class Without:
 
 @dataclass(frozen=True)
 class Refit:
-    """The model of the rows kept, fitted to these: where rows leave `problem` without a closed
-    form.
+    """The model of the rows that are left, fitted to these: where rows leave `problem` without a
+    closed form. `kept` are those of its coefficients, at rows or at landmarks, that are left.
     """
 
     problem: Problem
@@ -411,12 +448,10 @@ class Refit:
 
     @cached_property
     def solution(self) -> Solution:
-        """The model as coefficients, zero for the rows that have left."""
-        solution = self.own.solution(self.fitted, self.mu)
-        if self.problem.features is not None:
-            return solution
-        t = int(solution.dual_coef.shape[1])
-        zero = zeros_like_shape((self.problem.n_samples, t), solution.dual_coef)
+        """The model as coefficients, zero for the rows and landmarks that have left."""
+        solution, problem = self.own.solution_at(self.mu), self.problem
+        n = problem.n_samples if problem.features is None else int(problem.X.shape[0])
+        zero = zeros_like_shape((n, int(solution.dual_coef.shape[1])), solution.dual_coef)
         return replace(solution, dual_coef=replace_rows(zero, self.kept, solution.dual_coef))
 
     @property
@@ -428,5 +463,5 @@ class Refit:
         """Predicted targets of the given rows."""
         problem, data = self.problem, self.problem.data
         assert data is not None
-        given = problem.kernel, take(data.X, rows), problem.X
+        given = problem.kernel, rows_at(data.X, rows), problem.X
         return self.solution.values(*given, confounds=problem.confounds_of(rows))

@@ -10,14 +10,14 @@ import numpy as np
 
 from ..core.arrays import NotPositiveDefiniteError, asarray_like
 from ..core.confounds import ConfoundBasis
-from ..core.dropping import DroppedLandmarks
-from ..core.features import FeatureNorm
-from ..core.holdout import Deletion, Smoother
+from ..core.holdout import Deletion, Smoother, Targets
 from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.resolvent import Resolvent
 from ..core.rows import block_rows, is_rows, on_host
+from ..core.smoothers import FunctionNorm
 from ..core.sum_of_smoothers import with_columns_removed
+from ..core.thin import Thin
 from ..kernels import OVERFLOW, Kernel
 from ..landmarks.features import landmark_map
 from ..rows.blocks import ArrayRows
@@ -68,11 +68,12 @@ def landmark_problem(
     kernel: Kernel,
     penalty: str,
     fit_intercept: FitIntercept,
-    dropping: bool,
-    deletions: Sequence[Deletion],
+    dropping: bool = False,
+    deletions: Sequence[Deletion] = (),
 ) -> Problem:
     """The problem on features of landmarks, for any mu and, a pass sooner, for some folds. Cost:
-    one pass over the rows, O(n m²), and an eigh of m×m.
+    one pass over the rows, O(n m²), and an eigh of m×m. Where landmarks are dropped with their
+    rows, the models without these are fitted.
     """
     assert data.landmarks is not None
     landmarks = data.landmarks
@@ -81,18 +82,21 @@ def landmark_problem(
     rows = data.X.with_step(step) if is_rows(data.X) else ArrayRows(data.X, step)
     Y = asarray_like(data.targets, rows.like)
     scaled = Y if data.row_scale is None else data.row_scale * Y
-    dropped = None
-    if dropping:
-        dropped = DroppedLandmarks(landmarks.rows, features.coordinates, features.eigenvectors)
-    smoother, projected = FeatureNorm.of(
-        rows, features, data.row_scale, fit_intercept is True, scaled, dropped, deletions
-    )
-    if not np.isfinite(smoother.trace):
+    thin = Thin.of(rows, features, data.row_scale, fit_intercept is True, scaled, deletions)
+    if not np.isfinite(thin.trace):
         raise RefusedError(OVERFLOW)
-    if smoother.trace == 0.0:
+    if thin.trace == 0.0:
         warn_constant()
+    smoother, projected = (
+        FunctionNorm(thin, None, thin.solved.entry),
+        Targets(scaled, thin.solved.z),
+    )
     common = data.row_scale, fit_intercept, Y, projected, features
-    return Problem(kernel, landmarks.points, smoother, *common)
+    problem = Problem(kernel, landmarks.points, smoother, *common)
+    if not dropping:
+        return problem
+    anew = partial(landmark_problem, kernel=kernel, penalty=penalty, fit_intercept=fit_intercept)
+    return replace(problem, data=data, anew=anew)
 
 
 def confounded_landmarks(data: Data, kernel: Kernel, penalty: str, mu: float | None) -> Problem:

@@ -15,6 +15,7 @@ from ..core.arrays import (
 )
 from ..core.columns import Columns
 from ..core.refused import RefusedError
+from ..core.rows import is_rows
 from ..kernels import EUCLIDEAN, PARAMETERS, RADIAL, Kernel, SumPlan, central_gamma, gamma_of
 from ..landmarks.choice import Landmarks
 from .criterion import Criterion
@@ -48,7 +49,11 @@ class Data:
         """Some of the rows, without landmarks."""
         names = ("X", "y", "codes", "targets", "weights", "row_scale", "confounds")
         given = ((name, getattr(self, name)) for name in names)
-        some = {name: take(A, rows) for name, A in given if A is not None}
+        some = {
+            name: A.subset(rows) if is_rows(A) else take(A, rows)
+            for name, A in given
+            if A is not None
+        }
         columns = None if self.columns is None else self.columns.take(rows)
         return replace(self, **some, columns=columns, landmarks=None)
 

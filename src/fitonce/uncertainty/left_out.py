@@ -119,8 +119,9 @@ def _check_closed(problem: Problem, sets: Sequence[np.ndarray] | None) -> None:
     if len(rows):
         raise ValueError(
             f"without row {int(rows[0])}, and those that leave with it, the model has no closed "
-            'form: the confounds lose a level there, or were removed with penalty="dual". Merge '
-            'rare levels, use other folds, or penalty="function".'
+            'form: the confounds lose a level there, or were removed with penalty="dual", or a '
+            "landmark leaves with its row. Merge rare levels, use other folds, "
+            'penalty="function", or shared_landmarks=True.'
         )
 
 
