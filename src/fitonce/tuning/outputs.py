@@ -50,7 +50,7 @@ def _rule_without(model: ModelOfSome, readout: Readout) -> Rule | None:
 
 
 def read_without(
-    without: ModelOfSome, readout: Readout, values: Array, rows: np.ndarray | None
+    without: ModelOfSome, readout: Readout, values: Array, rows: np.ndarray | None = None
 ) -> Array:
     """Outputs (k, o) for targets that the model without some rows predicts for them, with the ties
     of a refit.
