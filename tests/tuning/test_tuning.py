@@ -639,7 +639,7 @@ def test_trials_in_one_batch_lose_what_they_lose_alone(
 ) -> None:
     X, y = data_for(estimator)
     together = estimator(cv=cv).fit(X, y)
-    monkeypatch.setattr("fitonce.tuning.tuner.TOGETHER_UP_TO", 0)
+    monkeypatch.setattr("fitonce.tuning.trial_runner.TOGETHER_UP_TO", 0)
     alone = estimator(cv=cv).fit(X, y)
     assert together.best_params_ == alone.best_params_
     assert together.cv_results_["params"] == alone.cv_results_["params"]

@@ -27,7 +27,7 @@ def objective(weights: Any, cv: Any, fit_intercept: Any, weighted: bool) -> tupl
     tuner = setup.tuner(folds_of(cv, setup.training, classifier=False))
 
     def attempt(several: Any, **how: Any) -> Any:
-        return [tuner.tried(one).trial for one in several]
+        return [tuner.judged([tuner.candidates(one)])[0] for one in several]
 
     work = SumSearch(attempt, tuner.data, tuner.specification, tuner.deletions)
     start = work.starts()[0]

@@ -20,7 +20,7 @@ from ..tuning.refine import refine
 from ..tuning.solution import Solution
 from ..tuning.trial_runner import TrialRunner
 from ..tuning.trials import Trial, Trials
-from ..tuning.tuner import Candidates, Tried
+from ..tuning.tuner import Candidates
 from .accuracy_warnings import (
     warn_if_inaccurate,
     warn_of_greedy_landmarks,
@@ -127,13 +127,13 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if setup.specification.refines:
             with tasks.task("refine"):
                 trials, best, self.refinement_ = refine(tuner, trials, best)
-        runner.warn_at_edges(best.trial, best.problem.smoother)
+        runner.warn_at_edges(best, best.problem.smoother)
         self._set_search(setup, trials, best)
         warn_of_weighted_landmarks(self.penalty_, setup.data)
         warn_of_greedy_landmarks(self)
         self._kept = FitRecord(setup.training, tuner, best.problem, folds).light()
         with tasks.task("solve"):
-            self._solve_winner(best.trial, best.path)
+            self._solve_winner(best, best.path)
 
     def _solve_winner(self, winner: Trial, path: Path | None) -> None:
         """Solve at the chosen alpha, or many targets in blocks at their own."""
@@ -143,10 +143,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return
         self._solve(winner.alpha, path.at(winner.alpha) if path is not None else None)
 
-    def _set_search(self, setup: Setup, trials: Trials, best: Tried) -> None:
+    def _set_search(self, setup: Setup, trials: Trials, winner: Trial) -> None:
         """Set what was chosen, and what was tried."""
-        winner, problem = best.trial, best.problem
-        training = setup.training
+        problem, training = winner.problem, setup.training
         self._set_labels(setup.data.classes, problem.kernel)
         perfect, n = setup.specification.criterion.perfect, len(training.active)
         self._record(trials, winner, perfect, n)
@@ -279,10 +278,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         record.problem.check(candidates)
         other = clone(self).set_params(alpha=float(alpha))
         vars(other).update({n: v for n, v in vars(self).items() if n not in vars(other)})
-        (tried,) = record.tuner.judged([Candidates(record.problem, candidates)])
+        (trial,) = record.tuner.judged([Candidates(record.problem, candidates)])
         perfect, n = record.tuner.specification.criterion.perfect, len(record.training.active)
-        other._record(Trials([tried.trial]), tried.trial, perfect, n)
-        other._solve_winner(tried.trial, tried.path)
+        other._record(Trials([trial]), trial, perfect, n)
+        other._solve_winner(trial, trial.path)
         # the rows among them, so that writing into one model does not change the other
         fitted = {name: value for name, value in vars(other).items() if name.endswith("_")}
         vars(other).update(deepcopy(fitted))

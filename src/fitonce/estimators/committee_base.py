@@ -26,7 +26,6 @@ from ..core.rows import is_rows
 from ..core.splits import Splits
 from ..preparation import NormalScores, RelevanceScaler
 from ..tuning.trial_runner import TrialRunner
-from ..tuning.tuner import Tried
 from .base import KernelModel
 from .parameter_values import NUMBER, is_precomputed, word
 from .parameters import store_parameters
@@ -432,7 +431,7 @@ def searched(alone: Candidate, training: Training, folds: Splits | None) -> list
 
     with warnings_once():
         _, best = TrialRunner(tuner, seen=collect).search()
-        chosen = {**best.trial.parameters, "alpha": best.trial.alpha}
+        chosen = {**best.parameters, "alpha": best.alpha}
         if not any(candidate.parameters == chosen for candidate in found):
             collect(best)
     return sorted(found, key=lambda candidate: candidate.parameters == chosen)

@@ -61,7 +61,7 @@ class Choices:
 
     def all(self) -> list[Choice]:
         """The choice of each labeling."""
-        branches = self.tuner.branches()
+        branches = self.tuner.specification.branches(self.tuner.data)
         if not self._together:
             winners = [TrialRunner(self._relabelled(y)).trials().winner for y in self.values]
         else:

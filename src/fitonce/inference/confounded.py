@@ -267,7 +267,7 @@ def chance_of(C: np.ndarray, Q0: np.ndarray, values: np.ndarray) -> float:
     columns -= Q @ (Q.T @ columns)
     Z = StandardScaler().fit_transform(C)
     tuner = setup_of(KernelRidge(criterion="r2", search="coarse"), Z, columns).tuner()
-    lattice = tuner.branches()[0].lattice
+    lattice = tuner.specification.branches(tuner.data)[0].lattice
     assert lattice is not None
     losses = []
     for gamma in lattice.first():

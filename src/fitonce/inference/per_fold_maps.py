@@ -63,7 +63,7 @@ class TrainedFold:
         spec = self.tuner.specification
         self.readout: Readout = self.setup.readout
         self.fixed: Choice | None = None  # the choice, where there is only one
-        (first, *more) = self.tuner.branches()
+        (first, *more) = spec.branches(self.tuner.data)
         self.one_kernel = not more and first.lattice is None
         if self.one_kernel and spec.alphas is not None and len(spec.alphas) == 1:
             self.fixed = key_of(first.other), float(spec.alphas[0])

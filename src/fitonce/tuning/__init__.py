@@ -5,7 +5,7 @@ from .lattice import GammaLattice, alpha_lattice
 from .refine import NewtonStep, newton
 from .trial_runner import TrialRunner
 from .trials import Trial, Trials
-from .tuner import Tried, Tuner
+from .tuner import Tuner
 
 __all__ = [
     "Branch",
@@ -14,7 +14,6 @@ __all__ = [
     "Trial",
     "TrialRunner",
     "Trials",
-    "Tried",
     "Tuner",
     "alpha_lattice",
     "newton",

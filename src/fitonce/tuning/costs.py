@@ -24,7 +24,7 @@ from ..kernels import Kernel
 from .decompose import few_features
 from .gamma_search import Branch
 from .specification import Data
-from .trials import described
+from .trials import Trial, described
 
 # float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band
 # form of a GPU
@@ -94,9 +94,8 @@ class SearchProgress:
         if self.verbose and not has_callback():
             print(f"fitonce: {line}", file=sys.stderr, flush=True)
 
-    def tried(self, tried: Any) -> None:
+    def tried(self, trial: Trial) -> None:
         """A trial is done: report it."""
-        trial = tried.trial
         self.done += 1
         values = described(trial.parameters)
         total = max(self.expected, self.done)

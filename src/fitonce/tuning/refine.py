@@ -25,7 +25,7 @@ from ..kernels import RADIAL, Kernel
 from .gradient import LossAndSlope, Objective, Term, squared_loss
 from .problem import Problem
 from .trials import Parameters, Trial, Trials
-from .tuner import Candidates, Tried, Tuner
+from .tuner import Candidates, Tuner
 
 HALVINGS = 20  # a step is halved at most this often before the search ends
 STEPS = 50  # at most: each costs a path at five values of mu, and more where it is halved
@@ -142,7 +142,7 @@ def loss_and_slope(tuner: Tuner, problem: Problem) -> LossAndSlope | None:
 # ---- to the minimum ------------------------------------------------------------------------------
 
 
-def refine(tuner: Tuner, trials: Trials, winner: Tried) -> tuple[Trials, Tried, Refinement]:
+def refine(tuner: Tuner, trials: Trials, winner: Trial) -> tuple[Trials, Trial, Refinement]:
     """The winner of the lattice moved to the nearest minimum of the criterion; never to a worse
     one.
 
@@ -150,8 +150,8 @@ def refine(tuner: Tuner, trials: Trials, winner: Tried) -> tuple[Trials, Tried, 
     (function norm, leave-one-out), else in turns with alpha (Saadi et al.), each by a bounded line
     search. Then alpha, by Newton's method where the criterion has derivatives.
     """
-    best, rounds = winner, list[Tried]()
-    if "gamma" in winner.trial.parameters:
+    best, rounds = winner, list[Trial]()
+    if "gamma" in winner.parameters:
         objective = _objective(tuner, winner)
         rounds = _in_turns(tuner, winner) if objective is None else [winner]
         if objective is not None:
@@ -161,9 +161,9 @@ def refine(tuner: Tuner, trials: Trials, winner: Tried) -> tuple[Trials, Tried, 
         best = rounds[-1]
     best, steps = _refined_alpha(tuner, best)
     alphas, losses = ([getattr(step, name) for step in steps] for name in ("alpha", "loss"))
-    walked = Trial(best.trial.parameters, np.array(alphas), np.array(losses))
-    found = Trials([*trials.trials, *([walked] if steps else []), best.trial])
-    return found, best, Refinement(steps, [_record(each.trial) for each in rounds])
+    walked = Trial(best.parameters, np.array(alphas), np.array(losses))
+    found = Trials([*trials.trials, *([walked] if steps else []), best.light()])
+    return found, best, Refinement(steps, [_record(each) for each in rounds])
 
 
 def _record(trial: Trial) -> dict[str, float]:
@@ -171,23 +171,23 @@ def _record(trial: Trial) -> dict[str, float]:
     return {"gamma": gamma, "alpha": trial.alpha, "loss": trial.loss}
 
 
-def _better(one: Tried, other: Tried) -> Tried:
-    return other if other.trial.loss < one.trial.loss else one
+def _better(one: Trial, other: Trial) -> Trial:
+    return other if other.loss < one.loss else one
 
 
-def _window(tuner: Tuner, at: Tried) -> tuple[float, float]:
+def _window(tuner: Tuner, at: Trial) -> tuple[float, float]:
     """The first and the last candidate for alpha."""
     alphas = tuner.alphas(at.problem)
     return float(alphas[0]), float(alphas[-1])
 
 
-def _at_gamma(tuner: Tuner, at: Tried, gamma: float, alpha: float) -> Tried:
+def _at_gamma(tuner: Tuner, at: Trial, gamma: float, alpha: float) -> Trial:
     """The same with another gamma and alpha."""
-    parameters: Parameters = {**at.trial.parameters, "gamma": gamma}
+    parameters: Parameters = {**at.parameters, "gamma": gamma}
     return _judged(tuner, tuner.problem(parameters), alpha, parameters)
 
 
-def _judged(tuner: Tuner, problem: Problem, alpha: float, parameters: Parameters) -> Tried:
+def _judged(tuner: Tuner, problem: Problem, alpha: float, parameters: Parameters) -> Trial:
     """The trial of one alpha on a decomposition."""
     return tuner.judged([Candidates(problem, np.array([alpha]), parameters)])[0]
 
@@ -219,12 +219,12 @@ def _differentiable(tuner: Tuner) -> bool:
     return criterion.of_the_fit or criterion.name == "squared_error" or two_classes
 
 
-def _refined_alpha(tuner: Tuner, at: Tried) -> tuple[Tried, list[NewtonStep]]:
+def _refined_alpha(tuner: Tuner, at: Trial) -> tuple[Trial, list[NewtonStep]]:
     """The best alpha near one, by Newton's method or a line search, and the steps to it."""
-    problem, trial = at.problem, at.trial
+    problem = at.problem
     if tuner.specification.alphas is not None:
         return at, []
-    window, steps, alpha = _window(tuner, at), list[NewtonStep](), trial.alpha
+    window, steps, alpha = _window(tuner, at), list[NewtonStep](), at.alpha
 
     def losses(mus: np.ndarray) -> np.ndarray:
         return np.asarray(tuner.losses(problem, mus).mean(axis=1))
@@ -234,14 +234,14 @@ def _refined_alpha(tuner: Tuner, at: Tried) -> tuple[Tried, list[NewtonStep]]:
         alpha = steps[-1].alpha
     else:
         alpha = _line(lambda mu: float(losses(np.array([mu]))[0]), alpha, window)
-    return _better(at, _judged(tuner, problem, alpha, trial.parameters)), steps
+    return _better(at, _judged(tuner, problem, alpha, at.parameters)), steps
 
 
-def _objective(tuner: Tuner, at: Tried) -> Objective | None:
+def _objective(tuner: Tuner, at: Trial) -> Objective | None:
     """The smooth loss in log gamma and log alpha, where there is one: leave-one-out, function
     norm, a kernel of a distance.
     """
-    problem, spec, parameters = at.problem, tuner.specification, at.trial.parameters
+    problem, spec, parameters = at.problem, tuner.specification, at.parameters
     loss = loss_and_slope(tuner, problem)
     function_norm = parameters.get("penalty", spec.penalty) == "function"
     plain = function_norm and spec.alphas is None and spec.fit_intercept != "penalized"
@@ -253,22 +253,22 @@ def _objective(tuner: Tuner, at: Tried) -> Objective | None:
 
     term = Term(kernel, tuner.data.X, parameters["gamma"], tunes_gamma=True)
     scaled = problem.projected.Y, problem.smoother.Q0, problem.row_scale
-    return Objective([term], np.ones(1), at.trial.alpha, *scaled, loss)
+    return Objective([term], np.ones(1), at.alpha, *scaled, loss)
 
 
-def _in_turns(tuner: Tuner, start: Tried) -> list[Tried]:
+def _in_turns(tuner: Tuner, start: Trial) -> list[Trial]:
     """The best of every round of gamma, then alpha, the start first."""
     rounds = [start]
     for _ in range(ALTERNATIONS):
         best = rounds[-1]
-        gamma, alpha = best.trial.parameters["gamma"], best.trial.alpha
+        gamma, alpha = best.parameters["gamma"], best.alpha
 
-        def loss(at: float, best: Tried = best, alpha: float = alpha) -> float:
-            return _at_gamma(tuner, best, at, alpha).trial.loss
+        def loss(at: float, best: Trial = best, alpha: float = alpha) -> float:
+            return _at_gamma(tuner, best, at, alpha).loss
 
         found = _line(loss, gamma, (gamma / 8.0, gamma * 8.0))
         best, _ = _refined_alpha(tuner, _better(best, _at_gamma(tuner, best, found, alpha)))
         rounds.append(best)
-        if abs(np.log(best.trial.parameters["gamma"] / gamma)) < CLOSE_ROUNDS:
+        if abs(np.log(best.parameters["gamma"] / gamma)) < CLOSE_ROUNDS:
             break
     return rounds

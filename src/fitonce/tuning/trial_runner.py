@@ -17,17 +17,19 @@ from .costs import SearchProgress
 from .gamma_search import search
 from .lattice import FARTHEST
 from .trials import Parameters, Trial, Trials, described
-from .tuner import Tried, Tuner
+from .tuner import Tuner
 from .weights import search_sum
 
 HALF = 0.5  # of the loss of a constant model: with less, something is predicted
 KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
+TOGETHER_UP_TO = 300  # rows; with more, decompositions take most of the time: eigh grows as n³
 
 
 def _trial_alone(tuner: Tuner, parameters: Parameters) -> tuple[Trial, list[str]]:
     """A trial for another process or thread, and its warnings: its decomposition stays there."""
     with warnings_held_back() as messages:
-        return tuner.tried(parameters).trial, messages
+        (trial,) = tuner.judged([tuner.candidates(parameters)])
+        return trial.light(), messages
 
 
 class TrialRunner:
@@ -43,22 +45,24 @@ class TrialRunner:
         tuner: Tuner,
         n_jobs: int | None = None,
         task: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
-        seen: Callable[[Tried], None] = lambda tried: None,
+        seen: Callable[[Trial], None] = lambda trial: None,
     ) -> None:
         self.tuner, self.sample, self.task, self.seen = tuner, tuner.sample(), task, seen
-        self.branches = tuner.branches()
+        self.branches = tuner.specification.branches(tuner.data)
         alone = len(self.branches) == 1 and self.branches[0].lattice is None
         self.n_jobs = n_jobs if not alone and effective_n_jobs(n_jobs) > 1 else None
-        self.best: Tried | None = None
+        exact = tuner.data.landmarks is None and tuner.data.columns is None
+        self.together = exact and tuner.data.X.shape[0] <= TOGETHER_UP_TO
+        self.best: Trial | None = None
 
-    def search(self) -> tuple[Trials, Tried]:
+    def search(self) -> tuple[Trials, Trial]:
         """Everything that was tried, and the winner with its decomposition."""
         with warnings_once():
             trials = self.trials()
             winner, best = trials.winner, self.best
-            if best is None or best.problem is None or best.trial is not winner:
-                best = Tried(winner, self.tuner.problem(winner.parameters))
-        return trials, best
+            if best is None or best.problem is None or best.parameters != winner.parameters:
+                return trials, replace(winner, problem=self.tuner.problem(winner.parameters))
+        return trials, replace(winner, problem=best.problem, path=best.path)
 
     def warn_at_edges(self, winner: Trial, smoother: Smoother) -> None:
         """Warn if the criterion still decreases at the end of the range that was tried."""
@@ -116,39 +120,33 @@ class TrialRunner:
     def __call__(
         self, several: Sequence[Parameters], *, sample: bool = False, alpha: float | None = None
     ) -> list[Trial]:
-        """Trials with every alpha, or with one, on all rows or on the sample."""
+        """Trials with every alpha, or with one, on all rows or on the sample: in one batch where
+        that saves overhead, which counts where rows are few.
+        """
         tuner = self.sample if sample and self.sample is not None else self.tuner
         if self.n_jobs is not None and alpha is None:
             return self._side_by_side(tuner, several)
-        batches = [several] if tuner.judges_together else [[each] for each in several]
+        batches = [several] if self.together and several else [[each] for each in several]
         return [trial for batch in batches for trial in self._here(tuner, batch, alpha)]
 
     def _here(
         self, tuner: Tuner, batch: Sequence[Parameters], alpha: float | None
     ) -> Iterator[Trial]:
-        """Trials in this process; the decomposition of the best one on all rows is kept.
-
-        All alphas of a kernel take the place of those that were probed there: both have the same
-        losses, but for rounding.
-        """
-        on_all, given = tuner is self.tuner, []
+        """Trials in this process; the decomposition of the best one on all rows is kept."""
+        given = []
         for parameters in batch:
-            if on_all and self.best is not None and self._gives_up(parameters, alpha):
-                self.best = replace(self.best, problem=None, path=None)
+            probes = alpha is not None and tuner.probes(parameters)
+            many = tuner.data.X.shape[0] > KEEP_BEST_UP_TO and tuner.data.landmarks is None
+            if tuner is self.tuner and self.best is not None and many and not probes:
+                self.best = self.best.light()
             with self.task(_name(parameters)):
                 given.append(tuner.candidates(parameters, alpha))
-        for tried in tuner.judged(given) if given else []:
+        for tried in tuner.judged(given):
             self.seen(tried)
-            best = None if self.best is None else self.best.trial
-            if on_all and (best is None or _is_better(tried.trial, best)):
+            trial = tried.light()
+            if tuner is self.tuner and _is_better(trial, self.best):
                 self.best = tried
-            yield tried.trial
-
-    def _gives_up(self, parameters: Parameters, alpha: float | None) -> bool:
-        """Whether the best decomposition leaves before another one is made."""
-        data = self.tuner.data
-        whole = alpha is None or not self.tuner.probes(parameters)
-        return whole and data.X.shape[0] > KEEP_BEST_UP_TO and data.landmarks is None
+            yield trial
 
     def _side_by_side(self, tuner: Tuner, several: Sequence[Parameters]) -> list[Trial]:
         """Trials in other processes, with their warnings; no decomposition comes back."""
@@ -157,13 +155,15 @@ class TrialRunner:
         for trial, messages in found:
             for message in messages:
                 warn_numerical(message)
-            self.seen(Tried(trial, None))
+            self.seen(trial)
         return [trial for trial, _ in found]
 
 
-def _is_better(trial: Trial, best: Trial) -> bool:
-    probed = trial.parameters == best.parameters and len(trial.alphas) > len(best.alphas)
-    return probed or Trials([best, trial]).winner is trial
+def _is_better(trial: Trial, best: Trial | None) -> bool:
+    """Whether a trial takes the place of the best; all alphas of a kernel do that of those that
+    were probed there: both have the same losses, but for rounding.
+    """
+    return best is None or best.probes(trial) or Trials([best, trial]).winner is trial
 
 
 def _name(parameters: Mapping[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from ..core.holdout import Path
 
 # losses closer than this (relative) are equal: the larger alpha wins, then the smoother kernel
 TIE = 1e-9
@@ -23,7 +25,7 @@ class Trial:
 
     `sampled`: the number of rows, where these are a sample of all. Where every target has an alpha
     of its own, `chosen` (t,) is the number of each one's alpha, and `own_losses` (t,) what each one
-    loses there.
+    loses there. The decomposition, a `Problem`, and its path over the alphas are kept for the best.
     """
 
     parameters: Parameters
@@ -32,15 +34,22 @@ class Trial:
     sampled: int | None = None
     chosen: np.ndarray | None = None
     own_losses: np.ndarray | None = None
+    problem: Any = field(default=None, compare=False, repr=False)
+    path: Path | None = field(default=None, compare=False, repr=False)
 
-    @classmethod
-    def of_each_target(
-        cls, parameters: Parameters, alphas: np.ndarray, losses: np.ndarray, sampled: int | None
-    ) -> Trial:
-        """From the losses (m, t), of which every target takes the least of its own."""
+    def light(self) -> Trial:
+        """Without the decomposition."""
+        return replace(self, problem=None, path=None)
+
+    def each_target(self, losses: np.ndarray) -> Trial:
+        """Every target takes the least of its own losses (m, t)."""
         chosen = least(losses)
         own = np.take_along_axis(losses, chosen[None, :], axis=0)[0]
-        return cls(parameters, alphas, losses.mean(axis=1), sampled, chosen, own)
+        return replace(self, chosen=chosen, own_losses=own)
+
+    def probes(self, other: Trial) -> bool:
+        """Whether it is one of the alphas that the other has all of, but for rounding."""
+        return self.parameters == other.parameters and len(self.alphas) < len(other.alphas)
 
     @cached_property
     def best(self) -> int:

@@ -7,6 +7,7 @@ cross-validation, permutations with tuning and the command line all use it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -18,9 +19,9 @@ from ..core.holdout import Deletion, Path
 from ..core.readout import Evidence, Readout
 from ..core.resolvent import Resolvent
 from ..core.smoothers import FunctionNorm
+from ..core.spectrum import row_blocks
 from .costs import alphas_at_once, check_fits
 from .fit_criteria import fit_losses
-from .gamma_search import Branch
 from .lattice import alpha_lattice
 from .many_targets import block_losses
 from .problem import Problem
@@ -29,7 +30,6 @@ from .sample import PROBED_FROM, SAMPLED_FROM, Sample, sample_of
 from .specification import Data, Specification
 from .trials import Parameters, Trial
 
-TOGETHER_UP_TO = 300  # rows; with more, decompositions take most of the time: eigh grows as n³
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
 
 
@@ -41,15 +41,6 @@ class Candidates:
     alphas: np.ndarray
     parameters: Parameters = field(default_factory=dict)
     kept: bool = True
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A trial with its decomposition, a `Problem`, and its path, where they were kept."""
-
-    trial: Trial
-    problem: Any
-    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +80,7 @@ class Tuner:
         def made(mu: float | None, whole: Callable[[], Resolvent] | None = None) -> Problem:
             """The exact problem, for any mu or for one."""
             # a decomposition overwrites a precomputed kernel: all but the last one get a copy
-            again = kernel.precomputed and (whole is not None or len(self.branches()) > 1)
+            again = kernel.precomputed and (whole is not None or len(spec.branches(data)) > 1)
             with check_fits(data.X, kernel, penalty, mu, copied=whole is not None):
                 own = replace(data, X=data.X + 0.0) if again else data
                 return exact_problem(own, kernel, penalty, spec.fit_intercept, mu, whole)
@@ -107,58 +98,54 @@ class Tuner:
             return alpha_lattice(problem.smoother, self.data.total_weight, coarse)
         return np.unique(given)
 
-    # ---- scores --------------------------------------------------------------------------------
+    # ---- losses --------------------------------------------------------------------------------
 
     def losses(self, problem: Problem, alphas: np.ndarray) -> np.ndarray:
         """The criterion for every alpha and target (m, t), one column if all are judged together;
         infinite where it is undefined.
         """
-        return self._losses(Candidates(problem, alphas))[0]
+        losses, _ = self._losses(Candidates(problem, alphas))
+        return np.where(np.isfinite(losses), losses, np.inf)
 
     def _losses(self, given: Candidates) -> tuple[np.ndarray, Path | None]:
-        """The losses, and the path where it is one of leave-one-out that is not too large."""
-        criterion, columns, path = self.specification.criterion, self.data.columns, None
-        problem, alphas = given.problem, given.alphas
+        """The losses, and the path where it is one of leave-one-out that is not too large; a few
+        alphas at a time, as memory allows.
+        """
+        criterion, data, problem = self.specification.criterion, self.data, given.problem
+        if data.columns is not None:
+            of_rows = self.deletions, data.weights, criterion, given.alphas, self.verbose
+            return block_losses(problem, data.columns, *of_rows), None
         squares = self.deletions is None and criterion.name == "squared_error"
-        errors = problem.squared_errors(alphas) if squares else None
+        errors = problem.squared_errors(given.alphas) if squares else None
         if errors is not None:  # they can be had without residuals
-            losses = errors[:, None]
-        elif columns is not None:
-            of_rows = self.deletions, self.data.weights
-            losses = block_losses(problem, columns, *of_rows, criterion, alphas, self.verbose)
-        else:
-            losses, path = self._chunked(given)
-        return np.where(np.isfinite(losses), losses, np.inf), path
+            return errors[:, None], None
+        (n, t), m = data.targets.shape, len(given.alphas)
+        step = alphas_at_once(n, t, m, data.landmarks is not None)
+        parts = [replace(given, alphas=given.alphas[part]) for part in row_blocks(m, step)]
+        found = [self._judge([part]) for part in parts]
+        small = len(parts) == 1 and (m * n * (t + 1) <= KEPT_ELEMENTS or m == 1)
+        return np.concatenate([own for own, _ in found]), found[0][1][0] if small else None
 
-    def _chunked(self, given: Candidates) -> tuple[np.ndarray, Path | None]:
-        """A few alphas at a time, as memory allows."""
-        (n, t), m = self.data.targets.shape, len(given.alphas)
-        chunk = alphas_at_once(n, t, m, self.data.landmarks is not None)
-        losses, path = [], None
-        for start in range(0, m, chunk):
-            part = replace(given, alphas=given.alphas[start : start + chunk])
-            path = self._path(part)
-            losses.append(self._judge([part], [path]))
-        small = m * n * (t + 1) <= KEPT_ELEMENTS or m == 1
-        return np.concatenate(losses), path if len(losses) == 1 and small else None
-
-    def _path(self, given: Candidates) -> Path | None:
-        return given.problem.path(given.alphas) if self.deletions is None else None
-
-    def _judge(self, several: Sequence[Candidates], paths: Sequence[Path | None]) -> np.ndarray:
-        """The criterion (m, t) from the held-out values, or from the fit of all rows."""
-        criterion, losses = self.specification.criterion, []
+    def _judge(self, several: Sequence[Candidates]) -> tuple[np.ndarray, list[Path | None]]:
+        """The losses (m, t) of all candidates in one batch, from held-out values or from the fit of
+        all rows, and the paths of leave-one-out.
+        """
+        criterion = self.specification.criterion
+        if self.deletions is not None and criterion.of_the_fit:
+            raise ValueError(
+                f"criterion={criterion.given!r} uses the fit of all rows and cannot be "
+                "combined with cv or groups: leave them out, or use a criterion of held-out "
+                "rows such as squared_error."
+            )
+        leaves_one_out = self.deletions is None
+        paths = [given.problem.path(given.alphas) if leaves_one_out else None for given in several]
         if not criterion.of_the_fit:
-            return criterion.losses(self._scores(several, paths))
-        for given, path in zip(several, paths, strict=True):
-            if path is None:
-                raise ValueError(
-                    f"criterion={criterion.given!r} uses the fit of all rows and cannot be "
-                    "combined with cv or groups: leave them out, or use a criterion of held-out "
-                    "rows such as squared_error."
-                )
-            losses.append(fit_losses(criterion.given, given.problem, path))
-        return np.concatenate(losses)
+            return criterion.losses(self._scores(several, paths)), paths
+        each = zip(several, paths, strict=True)
+        losses = [
+            fit_losses(criterion.given, given.problem, cast(Path, path)) for given, path in each
+        ]
+        return np.concatenate(losses), paths
 
     def _scores(self, several: Sequence[Candidates], paths: Sequence[Path | None]) -> HeldOutScores:
         """Held-out outputs of all candidates in one batch, on the host if the criterion needs them
@@ -181,16 +168,13 @@ class Tuner:
             )
         classes = self.readout.class_scores(predicted, evidence, accuracy)
         decision, separation = (None, None) if classes is None else map(to_numpy, classes)
-        weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
-        codes = None if data.codes is None else data.codes[rows]
-        stays = criterion.name in BY_TARGET
         return HeldOutScores(
-            predicted if stays else to_numpy(predicted),
+            predicted if criterion.name in BY_TARGET else to_numpy(predicted),
             data.targets[rows],
-            weights,
+            np.ones(len(rows)) if data.weights is None else data.weights[rows],
             fold,
             decision,
-            codes,
+            None if data.codes is None else data.codes[rows],
             separation,
             data.y[rows],
             data.classes,
@@ -198,50 +182,34 @@ class Tuner:
 
     # ---- trials --------------------------------------------------------------------------------
 
-    def tried(self, parameters: Parameters, alpha: float | None = None) -> Tried:
-        """All candidates for alpha at some values of the other parameters, or one alone."""
-        return self.judged([self.candidates(parameters, alpha)])[0]
-
     def candidates(self, parameters: Parameters, alpha: float | None = None) -> Candidates:
         """All candidates for alpha at some values of the other parameters; or one alone, from a
-        Cholesky factorization that is not kept, unless that is no cheaper or fails.
+        Cholesky factorization, unless that is no cheaper or fails.
         """
-        one = alpha is not None and self.probes(parameters)
-        if self.make is not None:
-            problem = self.make(self, parameters)
-        else:
-            try:
-                problem = self.problem(parameters, alpha if one else None)
-            except NotPositiveDefiniteError:
-                if not one:
-                    raise
-                one, problem = False, self.problem(parameters)
-        if one:
-            return Candidates(problem, np.array([alpha]), parameters, kept=False)
+        if alpha is not None and self.probes(parameters):
+            with suppress(NotPositiveDefiniteError):
+                problem = self._made(parameters, alpha)
+                return Candidates(problem, np.array([alpha]), parameters, kept=False)
+        problem = self._made(parameters)
         alphas = self.alphas(problem)
         problem.check(alphas)
         return Candidates(problem, alphas, parameters)
 
-    @property
-    def judges_together(self) -> bool:
-        """Whether the candidates of several decompositions make one batch, which saves overhead
-        where rows are few.
-        """
-        exact = self.data.landmarks is None and self.data.columns is None
-        return exact and self.data.X.shape[0] <= TOGETHER_UP_TO
+    def _made(self, parameters: Parameters, mu: float | None = None) -> Problem:
+        """A decomposition of others, or one of its own."""
+        return self.problem(parameters, mu) if self.make is None else self.make(self, parameters)
 
-    def judged(self, several: Sequence[Candidates]) -> list[Tried]:
-        """The trials of candidates on decompositions that are there."""
+    def judged(self, several: Sequence[Candidates]) -> list[Trial]:
+        """The trials of candidates on decompositions that are there, in one batch."""
         if len(several) == 1:
             return [self._trial(several[0], *self._losses(several[0]))]
-        paths = [self._path(given) for given in several]
-        losses = self._judge(several, paths)
-        ends = np.cumsum([len(given.alphas) for given in several])
-        parts = np.split(np.where(np.isfinite(losses), losses, np.inf), ends[:-1])
+        losses, paths = self._judge(several)
+        parts = np.split(losses, np.cumsum([len(given.alphas) for given in several])[:-1])
         return [self._trial(*each) for each in zip(several, parts, paths, strict=True)]
 
-    def _trial(self, given: Candidates, losses: np.ndarray, path: Path | None) -> Tried:
+    def _trial(self, given: Candidates, losses: np.ndarray, path: Path | None) -> Trial:
         """Candidates with their losses (m, t)."""
+        losses = np.where(np.isfinite(losses), losses, np.inf)
         finite = np.isfinite(losses).any(axis=0)
         if not finite.all():
             which = f" at target number {np.argmin(finite)}" if losses.shape[1] > 1 else ""
@@ -250,13 +218,12 @@ class Tuner:
                 "scale the targets, or use larger candidates; a user-defined criterion must return "
                 "a number for every split."
             )
-        at = given.parameters, given.alphas
         sampled = None if self.drawn is None else len(self.drawn.rows)
-        if self.specification.each_target and self.data.columns is not None:
-            trial = Trial.of_each_target(*at, losses, sampled)
-        else:
-            trial = Trial(*at, losses.mean(axis=1), sampled)
-        return Tried(trial, given.problem if given.kept else None, path if given.kept else None)
+        trial = Trial(given.parameters, given.alphas, losses.mean(axis=1), sampled)
+        if given.kept:
+            trial = replace(trial, problem=given.problem, path=path)
+        own = self.specification.each_target and self.data.columns is not None
+        return trial.each_target(losses) if own else trial
 
     def factors(self, parameters: Mapping[str, Any]) -> bool:
         """Whether a single alpha is cheaper than all: the dual norm needs the eigenvectors, and a
@@ -277,17 +244,11 @@ class Tuner:
             return None
         return float(given[0]) if exact and self.factors(parameters) else None
 
-    def branches(self) -> list[Branch]:
-        """What is tuned beside alpha."""
-        return self.specification.branches(self.data)
-
     def sample(self) -> Tuner | None:
         """The same on a sample of the rows, where a search over gamma begins with one."""
-        data = self.data
-        exact = data.landmarks is None
-        many = data.X.shape[0] >= SAMPLED_FROM and self.specification.search == "auto"
-        tuned = self.specification.tunes_gamma or self.specification.tunes_sum
-        if not (exact and many and tuned):
+        data, spec = self.data, self.specification
+        many = data.landmarks is None and data.X.shape[0] >= SAMPLED_FROM
+        if not (many and spec.search == "auto" and (spec.tunes_gamma or spec.tunes_sum)):
             return None
         drawn = sample_of(data, self.deletions)
         deletions = drawn.deletions(self.deletions, data.X.shape[0])
