@@ -419,8 +419,8 @@ def searched(alone: Candidate, training: Training, folds: Splits | None) -> list
     tuner = setup.tuner(folds)
     found: list[Candidate] = []
 
-    def collect(tried: Tried) -> None:
-        trial, problem, path = tried.trial, tried.problem, tried.path
+    def collect(trial: Trial) -> None:
+        problem, path = trial.problem, trial.path
         if problem is None or trial.sampled is not None:
             return
         alpha = trial.alpha
