@@ -26,6 +26,7 @@ from ..core.rows import is_rows
 from ..core.splits import Splits
 from ..preparation import NormalScores, RelevanceScaler
 from ..tuning.trial_runner import TrialRunner
+from ..tuning.trials import Trial
 from .base import KernelModel
 from .parameter_values import NUMBER, is_precomputed, word
 from .parameters import store_parameters
