@@ -12,13 +12,16 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 # before NumPy is imported: contended cores make threaded LAPACK erratic
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+import numpy as np  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = [
@@ -50,31 +53,65 @@ def interleaved(
     return best
 
 
-def write(script: str, results: dict[str, Any], name: str | None = None) -> Path:
-    """Results as JSON, naming the script that made them, the day, the commit, the processor, the
-    versions of everything that took part, the threads and the hashes of the code (provenance.py).
-    The file has the script's name, or another one.
+def gather(
+    task: Callable[..., Any], wanted: list[tuple[Any, ...]], jobs: int, minutes: float
+) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """`task(*key)` for every key, some at a time, as they are finished, until the time is over."""
+    end = time.monotonic() + 60.0 * minutes
+    with ProcessPoolExecutor(jobs) as pool:
+        tasks = {pool.submit(task, *key): key for key in wanted}
+        for done, one in enumerate(as_completed(tasks), 1):
+            yield tasks[one], one.result()
+            progress(done, len(tasks))
+            if time.monotonic() > end:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
 
-    Written atomically.
+
+def write(script: str, results: dict[str, Any], name: str | None = None) -> Path:
+    """Results as JSON, with the script that made them (and the entry of its list: "models.py
+    forty"), the day, the commit, the processor, the versions of everything that took part, the
+    threads and the hashes of the code (provenance.py). The file has the script's name, or another.
+
+    Written atomically, floats with six digits, a line for each value of the first two levels.
     """
     import provenance
 
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name or Path(script).stem}.json"
+    file, _, entry = script.partition(" ")
+    script = f"benchmarks/{Path(file).name} {entry}".strip()
+    path = RESULTS / f"{name or Path(file).stem}.json"
     record = {
-        "script": f"benchmarks/{Path(script).name}",
+        "script": script,
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit(),
         "processor": processor(),
         "versions": {"python": platform.python_version(), **versions()},
         "threads": os.environ["OMP_NUM_THREADS"],
+        "inputs": provenance.inputs(script),
         **results,
-        "inputs": provenance.inputs(f"benchmarks/{Path(script).name}"),
     }
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(record, indent=2) + "\n")
+    temporary.write_text(compact(record) + "\n", encoding="utf-8")
     temporary.replace(path)
     return path
+
+
+def compact(record: dict[str, Any], levels: int = 2) -> str:
+    """JSON with a line for each value of the upper levels, floats with six digits."""
+    if levels and isinstance(record, dict) and record:
+        lines = (f"{json.dumps(key)}: {compact(v, levels - 1)}" for key, v in record.items())
+        return "{\n" + ",\n".join(lines) + "\n}"
+    return json.dumps(rounded(record), ensure_ascii=False)
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): rounded(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def versions() -> dict[str, str]:
