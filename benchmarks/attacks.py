@@ -215,8 +215,8 @@ def garbled(content: bytes, rng: np.random.Generator) -> bytes:
 
 def table_case(seed: int, folder: Path) -> str:
     """What the program says of a damaged table; the fit itself is left out."""
-    from fitonce.cli.errors import UserError
     from fitonce.cli.table import read_table
+    from fitonce.cli.words import UserError
 
     rng = np.random.default_rng(seed)
     ending = list(tables())[rng.integers(len(tables()))]

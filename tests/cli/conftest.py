@@ -14,11 +14,9 @@ def few_stops(monkeypatch):
 @pytest.fixture(autouse=True)
 def few_trees(request, monkeypatch):
     """Forests beside the model have five trees; tests of comparisons have forests as they are."""
-    model = pytest.importorskip("fitonce.cli.model", exc_type=ImportError)
+    pytest.importorskip("fitonce.cli.model", exc_type=ImportError)
     if request.node.path.stem != "test_comparing":
-        for references in model.REFERENCES.values():
-            forest = type(references["forest"])(n_estimators=5)
-            monkeypatch.setitem(references, "forest", forest)
+        monkeypatch.setattr("fitonce.cli.model.TREES", 5)
 
 
 @pytest.fixture

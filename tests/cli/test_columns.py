@@ -12,11 +12,10 @@ from helpers_cli import FAST, N, pl, run, says, table, write_sheets
 import fitonce
 from fitonce.cli import model as cli_model
 from fitonce.cli.columns import design
-from fitonce.cli.errors import UserError
 from fitonce.cli.model import MERGED, RARE, about_categories, most_levels, pipeline
 from fitonce.cli.table import Table, plainest, read_table
 from fitonce.cli.values import as_number
-from fitonce.cli.words import Remarks, option, quoted
+from fitonce.cli.words import Remarks, UserError, option, quoted
 
 LABELS = ["yes", "no"] * (N // 2)
 
@@ -243,7 +242,7 @@ def test_spreadsheets_are_read(folder):
     frame = table().drop("w")
     write_sheets("book.xlsx", data=frame, other=frame.head(5))
     found = read_table("book.xlsx")
-    assert found.notes == ["read the first sheet, 'data', of data, other (change with --sheet)"]
+    assert found.notes == ["read the first sheet, 'data', of 'data', 'other' (change with --sheet)"]
     for name in frame.columns:
         assert found.frame[name].to_list() == pytest.approx(frame[name].to_list()), name
     assert read_table("book.xlsx", sheet="other").frame.height == 5

@@ -267,7 +267,7 @@ def test_predictions_are_the_models(folder):
     result = run(
         "predict", "good-fitonce.skops", "new.parquet", "--keep", "id", "--out", "labels.parquet"
     )
-    assert result.exit_code == 0 and "predictions agree with the column 'label'" in result.stderr
+    assert result.exit_code == 0 and "`fitonce validate` scores the model" in result.stderr
     found = pl.read_parquet("labels.parquet")
     model = fitonce.load("good-fitonce.skops")
     X = frame.select(names_of("good-fitonce.skops")).with_columns(pl.col(pl.Int64).cast(pl.Float64))

@@ -15,12 +15,10 @@ import pytest
 from helpers_cli import pl, run, says, table, write_sheets
 
 from fitonce.cli.columns import design
-from fitonce.cli.errors import UserError
 from fitonce.cli.model import pipeline
-from fitonce.cli.sheets import check_size
-from fitonce.cli.table import read_table, unzipped
-from fitonce.cli.targets import target_of
-from fitonce.cli.words import Remarks
+from fitonce.cli.table import check_size, read_table, unzipped
+from fitonce.cli.values import target_of
+from fitonce.cli.words import Remarks, UserError
 
 MUTATIONS = 60  # of every format; more by hand
 

@@ -14,13 +14,19 @@ from sklearn.pipeline import make_pipeline
 
 from fitonce import ClippedScaler, KernelRidge
 from fitonce.cli.columns import design
-from fitonce.cli.errors import UserError
 from fitonce.cli.run import SCORES, main_score
 from fitonce.cli.show import warnings_of
 from fitonce.cli.table import Table, read_table
-from fitonce.cli.targets import target_of
-from fitonce.cli.values import CATEGORY, NUMBER, all_numbers, has_decimal_commas, kind_of, sentinel
-from fitonce.cli.words import Remarks
+from fitonce.cli.values import (
+    CATEGORY,
+    NUMBER,
+    all_numbers,
+    has_decimal_commas,
+    kind_of,
+    sentinel,
+    target_of,
+)
+from fitonce.cli.words import Remarks, UserError
 
 
 def taken_apart(target="y", **columns):

@@ -15,11 +15,10 @@ import fitonce
 import fitonce._public
 from fitonce.cli import values as cli_values
 from fitonce.cli.columns import design
-from fitonce.cli.errors import UserError
 from fitonce.cli.model import fit_all, pipeline
 from fitonce.cli.table import read_table
 from fitonce.cli.values import ABSENT, as_number, kind_of
-from fitonce.cli.words import Remarks
+from fitonce.cli.words import Remarks, UserError
 
 
 def bad_files(folder):

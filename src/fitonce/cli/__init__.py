@@ -2,9 +2,9 @@
 once, and writes the result.
 
 `app` has the commands, `options` their options. `run` goes through the steps of a table, `saved`
-through those of a model file: `table` and `sheets` read files, `columns`, `values` and `targets`
-decide what each column is used for, `hints` warns of what makes scores worthless, `model` builds
-the estimator and fits it, `show` prints, `outputs` writes. `errors` turns failures into sentences.
+through those of a model file: `table` reads files, `values` the values of a column, `columns`
+decides what each column is used for and warns of what makes scores worthless, `model` builds the
+estimator and fits it, `show` prints. `words` has failures and remarks as sentences.
 """
 
 from __future__ import annotations

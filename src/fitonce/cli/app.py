@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from . import options as o
-from .errors import careful
+from .words import careful
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -1,4 +1,5 @@
-"""What each column of a table is used for, and its values as numbers or categories.
+"""What each column of a table is used for, its values as numbers or categories, and warnings of
+what may make the scores worthless.
 
 Whatever is learned from rows (medians, means, the list of categories) is left to the pipeline,
 which cross-validation refits in every training set. What a column is (its kind, the format of its
@@ -8,8 +9,9 @@ dates and numbers) is decided once, and kept in the model file, so that later ro
 from __future__ import annotations
 
 import difflib
+import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,36 +19,30 @@ import numpy as np
 import polars as pl
 from sklearn.model_selection import TimeSeriesSplit
 
-from .errors import UserError, one_of
-from .hints import ROW, about_copies, about_order, about_units, copies_together
 from .table import Table
-from .targets import (
-    SPANS,
-    check_first_span,
-    confound_of,
-    confounds_of,
-    in_order,
-    target_of,
-    weights_of,
-)
 from .values import (
     ABSENT,
     CATEGORY,
-    COMMA,
     DATE,
     DAYS,
-    EMPTY,
     NESTED,
     NUMBER,
     PARTS,
+    SPANS,
     Feature,
+    check_first_span,
+    confound_of,
+    confounds_of,
+    feature_of,
     format_of,
-    has_decimal_commas,
+    in_order,
     kind_of,
     labels,
     sentinel,
+    target_of,
+    weights_of,
 )
-from .words import Remarks, counted, listed, option
+from .words import Remarks, UserError, counted, listed, one_of, option, refuse
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 4
@@ -58,6 +54,13 @@ ID_NAME = re.compile(
     re.IGNORECASE,
 )
 IDENTIFIER = "identifier"  # why columns that identify rows are left out
+ROW = "\ufdd0row"  # a column of row numbers; starts with a noncharacter, as no other name does
+FEWEST_UNITS, MOST_LEVELS = 5, 10  # of units; of classes that are told from units
+BY_CHANCE = 10  # times as many copies as by chance are no chance
+MANY_ROWS = 30  # from which an order is told from chance
+ALIKE = 0.8  # correlation of a target with that of the next row; 0 in shuffled rows
+COPY_ROWS = 10  # fewest rows in which a copy can be distinguished from chance
+SAME_ORDER = 0.999999  # rank correlation from which a number counts as the target transformed
 
 
 # ---- the table and its columns -------------------------------------------------------------------
@@ -115,8 +118,8 @@ class Design:
     def rows(self, rows: np.ndarray) -> Design:
         """Some of the rows, by position."""
         by_row = ("X", "y", "groups", "weights", "confounds", "numbers", "names")
-        given: dict[str, Any] = {name: getattr(self, name) for name in by_row}
-        taken: Any = {name: None if v is None else v[rows] for name, v in given.items()}
+        given = {name: getattr(self, name) for name in by_row}
+        taken: Any = {name: v if v is None else v[rows] for name, v in given.items()}
         return replace(self, **taken)
 
     @property
@@ -145,77 +148,64 @@ def design(
     a model, if given.
     """
     one_of(task, "task", TASKS)
-    confound = list(dict.fromkeys(confound or ()))
-    uses: dict[str, Sequence[str]] = {
-        "target": [target],
-        "group": [group] if group is not None else [],
-        "time": [time] if time is not None else [],
-        "weight": [weight] if weight is not None else [],
-        "confound": confound,
-        "drop": drop or (),
-    }
-    wishes = {"keep": keep or (), "categorical": categorical or ()}
-    for role, names in {**uses, **wishes}.items():
+    single = {"target": target, "group": group, "time": time, "weight": weight}
+    uses = {role: [name] for role, name in single.items() if name is not None}
+    uses |= {"confound": list(dict.fromkeys(confound or ())), "drop": list(drop or ())}
+    keep, categorical = keep or (), categorical or ()
+    for role, names in {**uses, "keep": keep, "categorical": categorical}.items():
         check_columns(table, names, role)
     used = _used_once(uses)
-    if table.frame.width < 2:
-        raise UserError(
+    refuse(
+        (
+            table.frame.width < 2,
             f"{table.name} has only one column, {table.frame.columns[0]!r}: there is no column "
-            "left to predict the target from."
-        )
-    if group is not None and time is not None:
-        raise UserError(
+            "left to predict the target from.",
+        ),
+        (
+            group is not None and time is not None,
             "--group and --time cannot be combined: a fold is a span of time or a set of groups. "
-            "Leave out one of the two."
-        )
+            "Leave out one of the two.",
+        ),
+    )
     remarks = Remarks(table.notes)
     frame = table.frame.with_row_index(ROW, offset=1)
-    needed = {name: uses[name] for name in ("target", "group", "time", "confound")}
-    for role, name in ((role, name) for role, names in needed.items() for name in names):
-        frame = _known_rows(frame, name, role, remarks)
+    for role, names in uses.items():
+        for name in names if role not in ("weight", "drop") else ():
+            frame = _known_rows(frame, name, role, remarks)
     if time is not None:
         frame = in_order(frame, time)
         remarks.add(f"in the order of {time!r}, every fold is predicted from the rows before it")
-    if frame.height < FEWEST_ROWS:
-        raise UserError(
-            f"{table.name} has {counted(frame.height)} with a target: too few to train and test a "
-            "model."
-        )
+    few = f"{table.name} has {counted(frame.height)} with a target: too few to train and test a "
+    refuse((frame.height < FEWEST_ROWS, f"{few}model."))
     numbers, frame = frame[ROW].to_numpy(), frame.drop(ROW)
     y, task = target_of(frame[target], task, remarks)
     identifiers: list[str] = []
     if features is None:
-        left = frame.drop(used)
-        features, X, identifiers = find_features(
-            left, wishes["keep"], wishes["categorical"], remarks
-        )
+        features, X, identifiers = find_features(frame.drop(used), keep, categorical, remarks)
     else:
         X, _ = features_of(replace(table, frame=frame), features)
-    if not X.width:
-        raise UserError(
-            f"{table.name} has no usable column to predict {target!r} from. "
-            + " ".join(f"{note}." for note in remarks.lines)
-        )
-    adjusting = [confound_of(frame[name], name in wishes["categorical"]) for name in confound]
+    reasons = " ".join(f"{note}." for note in remarks.lines)
+    none = f"{table.name} has no usable column to predict {target!r} from. {reasons}"
+    refuse((X.width == 0, none))
+    adjusting = [confound_of(frame[name], name in categorical) for name in uses["confound"]]
     hints = [*about_copies(target, y, task, X), *about_units(target, y, X)]
-    if time is None:
-        hints += about_order(y, task, X, features)
+    groups = None if group is None else labels(frame[group])
     if time is not None:
-        groups = None
         check_first_span(target, y, task)
-    elif group is None:
-        groups, said = copies_together(X, y)
-        hints += said
     else:
-        groups = labels(frame[group])
+        hints += about_order(y, task, X, features)
+    if groups is not None:
         units = counted(len(np.unique(groups)), "group")
         remarks.add(f"{units} in {group!r}: rows of one group are tested together")
+    elif time is None:
+        groups, said = copies_together(X, y)
+        hints += said
     return Design(
         name=table.name,
         X=X,
         y=y,
         groups=groups,
-        weights=weights_of(frame[weight]) if weight is not None else None,
+        weights=None if weight is None else weights_of(frame[weight]),
         confounds=confounds_of(replace(table, frame=frame), adjusting),
         numbers=numbers,
         names=labels(frame[identifiers[0]]) if identifiers else None,
@@ -224,11 +214,8 @@ def design(
         hints=hints,
         features=list(features),
         identity={
-            "target": target,
+            **single,
             "task": task,
-            "group": group,
-            "time": time,
-            "weight": weight,
             "columns": [feature.identity for feature in features],
             "identifiers": identifiers,
             "confounds": [feature.identity for feature in adjusting],
@@ -239,29 +226,24 @@ def design(
 def check_columns(table: Table, names: Sequence[str], role: str) -> None:
     """Refuse names that are not columns of the table, and suggest the closest one."""
     columns = table.frame.columns
-    for name in names:
-        if name not in columns:
-            near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6) or [
-                c for c in columns if c.lower() == name.lower()
-            ]
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            sheets = "".join(f" fitonce {note}." for note in table.notes if "sheet" in note)
-            raise UserError(
-                f"{table.name} has no column {name!r} (--{role}). Its columns are "
-                f"{listed(columns, 12)}.{hint}{sheets}"
-            )
+    for name in (name for name in names if name not in columns):
+        alike = [column for column in columns if column.lower() == name.lower()]
+        near = alike or difflib.get_close_matches(name, columns, n=1, cutoff=0.6)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        sheets = "".join(f" fitonce {note}." for note in table.notes if "sheet" in note)
+        raise UserError(
+            f"{table.name} has no column {name!r} (--{role}). Its columns are "
+            f"{listed(columns, 12)}.{hint}{sheets}"
+        )
 
 
-def _used_once(uses: dict[str, Sequence[str]]) -> list[str]:
+def _used_once(uses: dict[str, list[str]]) -> list[str]:
     """The columns that are no features; none of them may be used for two things."""
     roles: dict[str, str] = {}
-    for role, names in uses.items():
-        for name in names:
-            if roles.setdefault(name, role) != role:
-                raise UserError(
-                    f"{name!r} cannot be both --{roles[name]} and --{role}: leave out one of the "
-                    "two."
-                )
+    for role, name in ((role, name) for role, names in uses.items() for name in names):
+        first = roles.setdefault(name, role)
+        both = f"{name!r} cannot be both --{first} and --{role}: leave out one of the two."
+        refuse((first != role, both))
     return list(roles)
 
 
@@ -269,8 +251,7 @@ def _known_rows(frame: pl.DataFrame, name: str, role: str, remarks: Remarks) -> 
     """The rows whose target (or group, or confound) is known."""
     count = frame[name].null_count()
     what = f"confound {name!r}" if role == "confound" else role
-    if count == frame.height:
-        raise UserError(f"the {role} {name!r} is missing in every row.")
+    refuse((count == frame.height, f"the {role} {name!r} is missing in every row."))
     if count:
         remarks.add(f"{counted(count)} without a {what} {'was' if count == 1 else 'were'} left out")
     return frame.filter(frame[name].is_not_null())
@@ -298,7 +279,10 @@ def find_features(
 ) -> tuple[list[Feature], pl.DataFrame, list[str]]:
     """The useful columns as features, their values, and the columns that identify rows."""
     kinds = {v.name: CATEGORY if v.name in categorical else kind_of(v) for v in frame}
-    _refuse_nested([name for name, kind in kinds.items() if kind == NESTED])
+    nested = [name for name, kind in kinds.items() if kind == NESTED]
+    holding = f"{listed(nested)} {'holds' if len(nested) == 1 else 'hold'} lists or structures"
+    advice = f"flatten them, or leave them out with {option('drop', *nested[:3])}."
+    refuse((bool(nested), f"{holding}: {advice}"))
     found: list[tuple[Feature, pl.Series]] = []
     useless: dict[str, list[str]] = {}
     for column in frame:
@@ -306,8 +290,7 @@ def find_features(
         if kind == DATE:
             found += _date_parts(column, remarks)
             continue
-        form = COMMA if kind == NUMBER and has_decimal_commas(column) else None
-        feature = Feature(name, CATEGORY if kind == CATEGORY else NUMBER, name, form)
+        feature = feature_of(column, CATEGORY if kind == CATEGORY else NUMBER)
         values = feature.values(frame, remarks)
         if code := sentinel(values):
             said = f"some values are {code}, far from all others: if this stands for missing, add "
@@ -335,35 +318,26 @@ def _count_gaps(X: pl.DataFrame, remarks: Remarks) -> None:
         )
 
 
-def _refuse_nested(names: Sequence[str]) -> None:
-    """Refuse lists and structures, which cannot be used as features."""
-    if names:
-        hold = "holds" if len(names) == 1 else "hold"
-        raise UserError(
-            f"{listed(names)} {hold} lists or structures: flatten them, or leave them out with "
-            f"{option('drop', *names[:3])}."
-        )
-
-
 def why_useless(values: pl.Series, typed: pl.Series, kind: str) -> str | None:
     """Why a column is useless, None if it is useful."""
-    if kind == EMPTY or typed.null_count() == typed.len():
-        return "no values"
-    n, distinct = typed.len(), typed.drop_nulls().n_unique()
-    if distinct == 1 and not typed.null_count():
-        return "the same value in every row"
-    if kind == CATEGORY and distinct > max(TEXT_LEVELS, TEXT_SHARE * n):
-        return f"nearly every value is different: text or an {IDENTIFIER}; use it with --keep"
-    if kind == CATEGORY or n < 10 or values.dtype.is_float() or typed.null_count():
-        return None
-    if not (typed == typed.round()).all():
-        return None
-    if distinct == n and _row_numbers(typed):
-        return f"row numbers, an {IDENTIFIER}; use them with --keep"
-    if distinct >= NEARLY_ALL * n and ID_NAME.match(values.name):
-        different = "all different" if distinct == n else "nearly all different"
-        return f"looks like an {IDENTIFIER}: whole numbers, {different}; use it with --keep"
-    return None
+    n, known, text = typed.len(), typed.drop_nulls(), kind == CATEGORY
+    distinct, full = known.n_unique(), known.len() == n
+    whole = full and n >= 10 and not text and not values.dtype.is_float()
+    whole = whole and bool((typed == typed.round()).all())
+    different = "all different" if distinct == n else "nearly all different"
+    reasons = {
+        "no values": known.is_empty(),
+        "the same value in every row": distinct == 1 and full,
+        f"nearly every value is different: text or an {IDENTIFIER}; use it with --keep": text
+        and distinct > max(TEXT_LEVELS, TEXT_SHARE * n),
+        f"row numbers, an {IDENTIFIER}; use them with --keep": whole
+        and distinct == n
+        and _row_numbers(typed),
+        f"looks like an {IDENTIFIER}: whole numbers, {different}; use it with --keep": whole
+        and distinct >= NEARLY_ALL * n
+        and ID_NAME.match(values.name),
+    }
+    return next((why for why, holds in reasons.items() if holds), None)
 
 
 def _row_numbers(typed: pl.Series) -> bool:
@@ -391,3 +365,92 @@ def _date_parts(column: pl.Series, remarks: Remarks) -> Iterator[tuple[Feature, 
         order = "day before month" if form.startswith("%d") else "month before day"
         said += f" (read as {order}; write dates as 2024-12-31 to avoid the ambiguity)"
     remarks.about(name, said, "dates")
+
+
+# ---- what may make the scores worthless ----------------------------------------------------------
+
+
+def about_copies(target: str, y: np.ndarray, task: str, features: Iterable[pl.Series]) -> list[str]:
+    """Features that are the target under another name, which makes the scores meaningless."""
+    return [
+        f"{values.name!r} predicts {target!r} without error: if it is a copy of the target, or "
+        f"known only after it, use {option('drop', values.name)}"
+        for values in features
+        if len(y) >= COPY_ROWS and _is_copy(values, y, task)
+    ]
+
+
+def _is_copy(values: pl.Series, y: np.ndarray, task: str) -> bool:
+    known = values.is_not_null()
+    if int(known.sum()) < max(COPY_ROWS, 0.5 * len(y)):
+        return False
+    values, target = values.filter(known), pl.Series("y", y).filter(known)
+    if task == "classification":
+        levels, distinct = target.n_unique(), values.n_unique()
+        if levels < 2 or pl.DataFrame([values.alias("x"), target]).n_unique() != distinct:
+            return False
+        sorted_target = target.gather(values.arg_sort())
+        in_order = (sorted_target != sorted_target.shift()).sum() == levels - 1
+        return distinct == levels or (values.dtype != pl.String and in_order)
+    if values.dtype == pl.String or values.n_unique() < max(COPY_ROWS, 0.9 * target.n_unique()):
+        return False
+    ranks, others = (v.rank().to_numpy() for v in (values, target))
+    return bool(abs(np.corrcoef(ranks, others)[0, 1]) > SAME_ORDER)
+
+
+def about_units(target: str, y: np.ndarray, features: Iterable[pl.Series]) -> list[str]:
+    """Features with repeated values within which the target never changes: units measured several
+    times, which must not stand on both sides of a split.
+    """
+    told = pl.Series("y", y)
+    levels = told.n_unique()
+    return [
+        f"all rows with the same value of {values.name!r} have the same {target!r}, for each of "
+        f"its {values.n_unique()} values: if these are units that were measured repeatedly, add "
+        f"{option('group', values.name)}; otherwise the scores are too optimistic for new ones"
+        for values in features
+        if max(FEWEST_UNITS, 2 * min(levels, MOST_LEVELS)) < values.n_unique() <= len(y) / 2
+        and pl.DataFrame([values.alias("x"), told]).n_unique() == values.n_unique()
+    ]
+
+
+def copies_together(X: pl.DataFrame, y: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
+    """Groups that keep exact copies of rows in one fold, and a warning; None without copies.
+
+    Equal rows are copies if there are many more of them than pairs of equal rows are expected in
+    columns that know nothing of each other.
+    """
+    table = X.with_columns(pl.Series(ROW, y))
+    found, groups = np.unique(table.hash_rows().to_numpy(), return_inverse=True)
+    n, copies = len(y), len(y) - len(found)
+    alike = (float((v.value_counts()["count"] / n).pow(2).sum()) for v in table)
+    if copies <= BY_CHANCE * n * (n - 1) / 2 * math.prod(alike):
+        return None, []
+    return groups, [
+        f"{counted(copies)} repeat another row exactly: copies stay in one fold, because a model "
+        "that has seen a copy knows the answer. Remove them if they are there by mistake"
+    ]
+
+
+def about_order(
+    y: np.ndarray, task: str, X: pl.DataFrame, features: Sequence[Feature]
+) -> list[str]:
+    """A warning if rows follow each other in time: then neighbours are alike."""
+    why = [
+        f"the rows are in the order of {feature.source!r}"
+        for feature in features
+        if feature.kind == DAYS
+        and (v := X[feature.name].drop_nulls()).len() >= MANY_ROWS
+        and (v.is_sorted() or v.is_sorted(descending=True))
+    ]
+    steps = np.diff(y) if task == "regression" and len(y) >= MANY_ROWS else np.zeros(0)
+    if np.any(steps > 0) and np.any(steps < 0):
+        alike = float(np.corrcoef(y[1:], y[:-1])[0, 1])
+        if alike > ALIKE:
+            why.append(f"the target of neighbouring rows is alike (correlation {alike:.2f})")
+    dated = [feature.source for feature in features if feature.kind == DAYS]
+    named = option("time", dated[0]) if dated else "--time COLUMN"
+    return [
+        f"{' and '.join(why)}: if they follow each other in time, shuffled folds make the scores "
+        f"too optimistic for later rows; {named} predicts every row from earlier ones"
+    ] * bool(why)

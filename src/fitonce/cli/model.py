@@ -19,7 +19,6 @@ import sklearn
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.pipeline import Pipeline
@@ -41,9 +40,8 @@ from ..estimators.fitted import chooses_steps, chosen_steps, is_committee, is_mo
 from ..kernels import PARAMETERS
 from ..preparation import ClippedScaler
 from .columns import Design
-from .errors import UserError, one_of, word_or_number
 from .values import Feature
-from .words import counted, examples, listed
+from .words import counted, examples, listed, one_of, refuse, word_or_number
 
 LANDMARKS_ABOVE = 2000  # rows; larger tables use landmarks unless the user decides otherwise
 N_LANDMARKS = 300
@@ -55,13 +53,7 @@ COMMITTEES: dict[str, Any] = {
     "classification": KernelCommitteeClassifier,
     "regression": KernelCommitteeRegressor,
 }
-REFERENCES: dict[str, dict[str, Any]] = {
-    "classification": {
-        "forest": RandomForestClassifier(n_jobs=-1),
-        "baseline": DummyClassifier(),
-    },
-    "regression": {"forest": RandomForestRegressor(n_jobs=-1), "baseline": DummyRegressor()},
-}
+TREES = 100  # of a random forest beside the model
 LEFT_OUT = ("polynomial", "sigmoid", "precomputed")  # kernels not offered for tables
 EFFORTS = ("fast", "default", "best")
 KERNELS = ("auto", "tune", *(name for name in PARAMETERS if name not in LEFT_OUT))
@@ -101,11 +93,8 @@ def pipeline(
             committee = COMMITTEES[design.task](cv=design.folds(None))
             return with_columns(design, committee), about_categories(design)
     name = model or next(iter(allowed))
-    if name not in allowed:
-        raise UserError(
-            f"--model {name} cannot be used for {design.task}: use {' or '.join(allowed)}, or set "
-            "the kind of target with --task."
-        )
+    other = f"--model {name} cannot be used for {design.task}: use {' or '.join(allowed)}, or set "
+    refuse((name not in allowed, f"{other}the kind of target with --task."))
     kernels = _kernels(kernel)
     tuned = effort == "default" and gamma == "tune" and n <= LANDMARKS_ABOVE
     chosen: dict[str, Any] = {
@@ -131,27 +120,33 @@ def pipeline(
 
 def reference(name: str, design: Design, seed: int, priors: str | None = None) -> Any:
     """A model to compare with, by name: a kernel, a random forest, or a baseline."""
-    others = REFERENCES[design.task]
-    if name not in others:
-        return pipeline(design, kernel=name, random_state=seed, priors=priors)[0]
-    model = clone(others[name])
-    return with_columns(design, model.set_params(random_state=seed) if name == "forest" else model)
+    numbers = design.task == "regression"
+    if name == "forest":
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+        forest = RandomForestRegressor if numbers else RandomForestClassifier
+        return with_columns(design, forest(TREES, n_jobs=-1, random_state=seed))
+    if name == "baseline":
+        return with_columns(design, DummyRegressor() if numbers else DummyClassifier())
+    return pipeline(design, kernel=name, random_state=seed, priors=priors)[0]
 
 
 def _check_alone(design: Design, **settings: str | None) -> None:
     """Refuse settings of a single model, since a committee chooses them itself."""
     usual = {"model": None, "kernel": "auto", "gamma": "tune", "alpha": "tune", "priors": None}
     given = [name for name, value in settings.items() if value != usual[name]]
-    if given:
-        raise UserError(
+    refuse(
+        (
+            bool(given),
             "--effort best tunes kernels, widths and regularization itself and cannot be combined "
-            f"with --{given[0]}: leave out one of the two."
-        )
-    if design.confounds is not None:
-        raise UserError(
+            f"with {''.join(f'--{name}' for name in given[:1])}: leave out one of the two.",
+        ),
+        (
+            design.confounds is not None,
             "--effort best does not support --confound, because committees cannot adjust for "
-            "confounds. Leave out one of the two options."
-        )
+            "confounds. Leave out one of the two options.",
+        ),
+    )
 
 
 def _priors(text: str, model: str, design: Design) -> dict[str, Any]:
@@ -159,16 +154,13 @@ def _priors(text: str, model: str, design: Design) -> dict[str, Any]:
     names = np.unique(design.y).tolist() if design.task == "classification" else []
     if text == "equal" and model == "lssvm":
         return {"class_weight": "balanced"}
-    if model != "fisher":
-        raise UserError(f"--priors {text} cannot be used with --model {model}: leave it out.")
-    if text == "equal":
-        return {"priors": [1.0 / len(names)] * len(names)}
-    given = [word_or_number(part, "priors", ("equal",)) for part in text.split(",")]
-    if len(given) != len(names) or "equal" in given:
-        raise UserError(
-            f"--priors must be equal, or {len(names)} numbers separated by commas, for "
-            f"{listed(names)} in this order, got {text!r} instead."
-        )
+    unused = f"--priors {text} cannot be used with --model {model}: leave it out."
+    refuse((model != "fisher", unused))
+    parts = ["1"] * len(names) if text == "equal" else text.split(",")
+    given = [word_or_number(part, "priors", ("equal",)) for part in parts]
+    order = f"--priors must be equal, or {len(names)} numbers separated by commas, for "
+    wrong = f"{order}{listed(names)} in this order, got {text!r} instead."
+    refuse((len(given) != len(names) or "equal" in given, wrong))
     return {"priors": [float(value) / sum(given) for value in given]}
 
 

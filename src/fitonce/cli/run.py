@@ -1,4 +1,4 @@
-"""What the commands do: read a table, design, assess, fit, save, write the page.
+"""What the commands on a table do: read it, design, assess, fit, save, write the page.
 
 The commands hand over their options by name; every step takes those that it knows (`taken`).
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from sklearn.datasets import load_breast_cancer
 from threadpoolctl import threadpool_limits
 
 from ..assessment import Assessment, assess, choice_of, compare, render, significance
 from ..assessment.assess import warned
 from ..assessment.result import summary_of
-from ..core.atomic import write_atomically
+from ..core.atomic import check_place, is_stream, write_atomically
 from ..core.numerical_warnings import caught_warnings
 from ..crossval import RefitWarning
 from ..estimators.fitted import is_committee
@@ -27,7 +27,6 @@ from ..io.contents import skops_io
 from ..io.saving import save
 from . import show
 from .columns import Design, design
-from .errors import UserError, one_of, word_or_number
 from .model import (
     KERNELS,
     LANDMARKS_ABOVE,
@@ -39,9 +38,9 @@ from .model import (
     pipeline,
     reference,
 )
-from .outputs import check_output, make_folder, places
 from .show import Screen
 from .table import Table, read_table, stem_of
+from .words import one_of, refuse, word_or_number
 
 SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}
 MOST_OF_ALL = 0.9  # share of a class from which accuracy says little
@@ -92,19 +91,19 @@ def modelled(
     described on the screen.
     """
     settings, seed = taken(pipeline, given), given["random_state"]
-    pipeline(parts, **settings)  # refuse invalid settings before anything is shown
+    estimator, said = pipeline(parts, **settings)
     judged, notes = assessed_rows(parts, seed)
-    screen.show(show.announcement(command, parts, [*parts.notes, *notes], given["confounding"]))
+    show.announce(screen, command, parts, [*parts.notes, *notes], given["confounding"])
     is_open = (settings["kernel"], settings["landmarks"]) == ("auto", "auto")
     if is_open and len(parts.y) > LANDMARKS_ABOVE and parts.confounds is None:
         with screen.working("choosing the kernel"), threads_for(parts), caught_warnings():
-            settings["kernel"], said = better_kernel(parts, judged, settings, seed)
-        notes = [*notes, said]
-        screen.show(show.remarks([said]))
-    estimator, said_too = pipeline(parts, **settings)
-    screen.show(show.remarks([f"model: {show.described_model(estimator[-1])}", *said_too]))
-    screen.show(show.warned(parts.hints))
-    return estimator, judged, [*parts.notes, *notes, *said_too, *parts.hints], settings
+            settings["kernel"], why = better_kernel(parts, judged, settings, seed)
+        screen.remark([why])
+        estimator, said = pipeline(parts, **settings)
+        notes = [*notes, why]
+    screen.remark([f"model: {show.described_model(estimator[-1])}", *said])
+    screen.warn(parts.hints)
+    return estimator, judged, [*parts.notes, *notes, *said, *parts.hints], settings
 
 
 def assessed(estimator: Any, parts: Design, given: Given) -> Assessment:
@@ -120,11 +119,56 @@ def main_score(parts: Design, given: Given) -> str | None:
     all rows, or all classes count alike.
     """
     asked = one_of(given.get("score", "auto"), "score", ("auto", *SCORES))
-    if parts.task == "regression":
-        return None
-    _, sizes = np.unique(parts.y, return_counts=True)
+    sizes = np.unique(parts.y, return_counts=True)[1]
     rare = sizes.max() >= MOST_OF_ALL * len(parts.y) or given.get("priors") is not None
-    return SCORES["balanced" if rare else "accuracy"] if asked == "auto" else SCORES[asked]
+    chosen = SCORES[("balanced" if rare else "accuracy") if asked == "auto" else asked]
+    return chosen if parts.task == "classification" else None
+
+
+# ---- where results go ----------------------------------------------------------------------------
+
+
+def places(out: str | None, stem: str) -> tuple[Path, Path]:
+    """The paths of the model file and the report of a fit.
+
+    They are in the folder `out` (None: the current one), or named after it if it ends in .skops or
+    .html.
+    """
+    given = Path(out or ".")
+    named = given.suffix in (".skops", ".html")
+    wrong = "--out must be a folder, or a file that ends in .skops or .html"
+    unknown = bool(given.suffix) and not named and not given.is_dir()
+    refuse((unknown, f"{wrong}, got {out} instead."))
+    base = given.with_suffix("") if named else given / f"{stem}-fitonce"
+    return base.with_name(f"{base.name}.skops"), base.with_name(f"{base.name}.html")
+
+
+def beside(model: str, out: str | None, ending: str) -> Path:
+    """The file that `out` names; by default the model's name with another ending, in this
+    folder.
+    """
+    return Path(Path(model).name).with_suffix(ending) if out is None else Path(out)
+
+
+def check_output(out: Path | str, *inputs: str | None) -> None:
+    """Refuse a file that cannot be written, or that is an input, before anything is computed.
+
+    A folder that does not exist yet is created when there is a file to write. Pipes and devices are
+    not harmed.
+    """
+    there = [given for given in inputs if given is not None and os.path.exists(given)]
+    same = os.path.exists(out) and any(os.path.samefile(out, given) for given in there)
+    overwritten = f"{out} is an input of this command, which would be overwritten"
+    refuse((same and not is_stream(out), f"{overwritten}: give another file with --out."))
+    first = Path(out)  # of the folders and the file, the first that does not exist
+    while not first.parent.exists():
+        first = first.parent
+    check_place(first)
+
+
+def make_folder(file: Path | str) -> None:
+    """Create the folder of a file that is about to be written."""
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
 
 
 # ---- commands that take a table ------------------------------------------------------------------
@@ -137,25 +181,13 @@ def fit_table(command: str, given: Given) -> None:
     model_file, page = places(given["out"], stem_of(given["table"]))
     for path in (model_file, page) if given["page"] else (model_file,):
         check_output(path, given["table"])
-    if model_file.is_file() and not given["force"]:
-        raise UserError(
-            f"{model_file} exists already: give another name with --out, or --force to replace the "
-            "earlier model."
-        )
+    kept = f"{model_file} exists already: give another name with --out, or --force to replace the "
+    refuse((model_file.is_file() and not given["force"], f"{kept}earlier model."))
     parts = design(demo_table(), "diagnosis") if command == "demo" else opened(screen, given)
     estimator, judged, notes, settings = modelled(command, screen, parts, given)
     with screen.working() as bars, threads_for(parts):
         answer = assessed(estimator, judged, given)
-        rivals = None
-        # the other models cannot adjust for confounds; an assessment does not know which rows
-        # before a span its model has seen
-        if len(parts.y) <= LANDMARKS_ABOVE and parts.confounds is None and not parts.forward:
-            seed = given["random_state"]
-            linear = reference("linear", parts, seed, settings.get("priors"))
-            models = {"this model": answer, "linear model": linear}
-            if settings.get("effort") == "best":
-                models[show.FOREST] = reference("forest", parts, seed)
-            rivals = compared(models, judged)
+        rivals = compared_with_others(answer, parts, judged, settings, given["random_state"])
         bars(0, 0, "fitting all rows")
         with caught_warnings() as caught:
             shown = fit_all(estimator, parts, judged)
@@ -188,6 +220,22 @@ def fit_table(command: str, given: Given) -> None:
         screen.aside("To analyze your own table: fitonce fit table.csv --target COLUMN")
 
 
+def compared_with_others(
+    answer: Assessment, parts: Design, judged: Design, settings: Given, seed: int
+) -> Any:
+    """Other kinds of models on the same rows, None if there are many rows, or confounds, for which
+    they cannot adjust, or an order in time: an assessment does not know which rows before a span
+    its model has seen.
+    """
+    if len(parts.y) > LANDMARKS_ABOVE or parts.confounds is not None or parts.forward:
+        return None
+    linear = reference("linear", parts, seed, settings.get("priors"))
+    models = {"this model": answer, "linear model": linear}
+    if settings.get("effort") == "best":
+        models[show.FOREST] = reference("forest", parts, seed)
+    return compared(models, judged)
+
+
 def kept_rows(estimator: Any, parts: Design) -> Given:
     """What a model file keeps of the rows beside their features, for prediction intervals."""
     small = len(parts.y) <= LANDMARKS_ABOVE and parts.confounds is None
@@ -198,6 +246,8 @@ def kept_rows(estimator: Any, parts: Design) -> Given:
 
 def demo_table() -> Table:
     """569 biopsies, benign or malignant, with 30 measurements each."""
+    from sklearn.datasets import load_breast_cancer  # takes long to import
+
     bunch = load_breast_cancer()
     names = [str(name).replace(" ", "_") for name in bunch.feature_names]
     diagnosis = pl.Series("diagnosis", bunch.target_names[bunch.target].tolist())
@@ -255,21 +305,23 @@ def compare_table(given: Given) -> None:
         check_picture(out, given["table"])
     parts = opened(screen, given)
     judged, sampling = assessed_rows(parts, given["random_state"])
-    if parts.confounds is not None:
-        raise UserError(
+    alone = "Evaluate the settings of a model with confounds one after the other."
+    refuse(
+        (
+            parts.confounds is not None,
             "compare does not support --confound, because the other kinds of models cannot adjust "
-            "for confounds. Evaluate the settings of a model with confounds one after the other."
+            f"for confounds. {alone}",
         )
-    screen.show(show.announcement("compare", parts, [*parts.notes, *sampling]))
+    )
+    show.announce(screen, "compare", parts, [*parts.notes, *sampling])
     models = {name: reference(name, parts, given["random_state"]) for name in names}
     with screen.working(), threads_for(parts), caught_warnings() as caught:
         once = {"repeats": 1} if parts.forward else {}
         result = compared(models, judged, **taken(compare, given) | once)
     others = (w for w in caught if not issubclass(w.category, RefitWarning))
     warnings = [message for message, _ in warned(others)] + parts.hints
-    for block in render.comparison(result):
-        screen.show("", show.told(block))
-    screen.show("", show.warned(warnings))
+    screen.show(*render.comparison(result))
+    screen.warn(warnings)
     files = {} if out is None else {"picture": drawn(result, Path(out))}
     found = {"comparison": result.to_dict(), "warnings": warnings, "files": files}
     best = f"{result.best}: {result.scores[result.best]}"
@@ -279,12 +331,9 @@ def compare_table(given: Given) -> None:
 def names_of(text: str) -> list[str]:
     """The requested models, such as "rbf,linear,forest"."""
     names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in COMPARED]
-    if unknown or len(set(names)) < max(2, len(names)):
-        raise UserError(
-            f"--models must name two or more different models out of {', '.join(COMPARED)}, "
-            f"separated by commas, got {text!r} instead."
-        )
+    different = len(set(names)) == len(names) > 1 and set(names) <= set(COMPARED)
+    asked = f"two or more different models out of {', '.join(COMPARED)}, separated by commas"
+    refuse((not different, f"--models must name {asked}, got {text!r} instead."))
     return names
 
 
@@ -292,10 +341,9 @@ def check_picture(out: str, table: str) -> None:
     """Refuse a picture that cannot be drawn before the work begins."""
     from ..plotting.style import pyplot
 
-    if Path(out).suffix.lower() not in PICTURES:
-        raise UserError(
-            f"--out must be a plot with the ending {', '.join(PICTURES)}, got {out!r} instead."
-        )
+    endings = ", ".join(PICTURES)
+    wrong = f"--out must be a plot with the ending {endings}, got {out!r} instead."
+    refuse((Path(out).suffix.lower() not in PICTURES, wrong))
     check_output(out, table)
     pyplot()
 
@@ -318,7 +366,7 @@ def permute_table(given: Given) -> None:
     one_of(given["statistic"], "statistic", ("quick", "same"))
     parts = opened(screen, given)
     estimator, _ = pipeline(parts, **taken(pipeline, given), landmarks="none")
-    screen.show(show.announcement("permute", parts, parts.notes, given["confounding"]))
+    show.announce(screen, "permute", parts, parts.notes, given["confounding"])
     with screen.working() as bars, threads_for(parts), caught_warnings() as caught:
         bars(0, given["permutations"], "permutations")
         test, said = significance(
@@ -330,7 +378,7 @@ def permute_table(given: Given) -> None:
             **taken(significance, given) | {"cv": parts.folds(given["cv"])},
         )
     warnings = [message for message, _ in warned(caught)] + parts.hints
-    tested = show.told(render.significance(test, said))
-    screen.show("", show.null(test), tested, show.warned(warnings))
+    screen.show(show.null(test), render.significance(test, said))
+    screen.warn(warnings)
     found = {"statistic": said, "warnings": warnings, "permutation": summary_of(test, rows=True)}
     screen.finish({"command": "permute", **parts.identity, **found}, f"p = {test.pvalue:.4g}")

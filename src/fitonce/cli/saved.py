@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import sys
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,20 +15,30 @@ from rich.text import Text
 from ..assessment import choice_of, render, validate
 from ..assessment.assess import warned
 from ..assessment.folds import fixed
+from ..core.atomic import is_stream, write_atomically
 from ..core.numerical_warnings import caught_warnings
 from ..crossval.confounds import call
-from ..io.onnx import measured_error, to_onnx
 from ..io.saving import load, read_metadata
 from . import show
 from .columns import Design, check_columns, design, features_of
-from .errors import UserError
 from .model import about_new_rows, assessed_rows, fit
-from .outputs import beside, check_output, check_table_name, write_table
-from .run import Given, assessed, screen_of, taken, threads_for, with_permutations, write_page
-from .table import read_table
-from .targets import confounds_of
-from .values import NUMBER, Feature, as_text
-from .words import counted
+from .run import (
+    Given,
+    assessed,
+    beside,
+    check_output,
+    make_folder,
+    screen_of,
+    taken,
+    threads_for,
+    with_permutations,
+    write_page,
+)
+from .table import ARROW, PARQUET, read_table
+from .values import NUMBER, Feature, confounds_of
+from .words import UserError, counted, printable, refuse
+
+TABLES = (*PARQUET, *ARROW, ".csv", ".tsv", ".txt", "")  # endings of tables that can be written
 
 
 def predict_rows(given: Given) -> None:
@@ -35,9 +49,11 @@ def predict_rows(given: Given) -> None:
     columns of the training table.
     """
     screen, model, keep = screen_of(given), given["model"], given["keep"]
-    if given["out"] is not None:
-        check_output(given["out"], model, given["rows"])
-        check_table_name(given["out"])
+    out = given["out"]
+    if out is not None:
+        check_output(out, model, given["rows"])
+        unknown = not is_stream(out) and Path(out).suffix.lower() not in TABLES
+        refuse((unknown, f"--out must end in .csv, .tsv, .parquet or .arrow, got {out} instead."))
     with screen.working(f"reading {model}") as bars:
         estimator = load(model)
         features, known = columns_of(model, estimator)
@@ -53,13 +69,29 @@ def predict_rows(given: Given) -> None:
         predictions = _predictions(estimator, X, confounds_of(table, adjusting))
         if given["interval"] is not None:
             predictions += _intervals(estimator, known, X, given["interval"])
-    for note in [*notes, *about_new_rows(estimator, X)]:
-        screen.aside(note)
     target = known.get("target")
-    if target is not None and target in table.frame.columns:
-        screen.aside(_agreement(estimator, table.frame[target], predictions[0]))
+    scored = f"the rows have the target {target!r}: `fitonce validate` scores the model on them"
+    again = [scored] if target in table.frame.columns else []
+    screen.aside(*notes, *about_new_rows(estimator, X), *again)
     result = pl.DataFrame([*table.frame.select(kept), *predictions])
-    screen.finish({"files": write_table(result, given["out"])})
+    screen.finish({"files": write_table(result, out)})
+
+
+def write_table(frame: pl.DataFrame, path: str | None) -> dict[str, str]:
+    """Write a table in the format given by the ending of the name, completely or not at all; to
+    standard output without a name. Returns the files written.
+    """
+    if path is None:
+        text = frame.write_csv()
+        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+        return {}
+    content = io.BytesIO()
+    writers = dict.fromkeys(PARQUET, frame.write_parquet) | dict.fromkeys(ARROW, frame.write_ipc)
+    as_text = partial(frame.write_csv, separator="\t" if path.endswith(".tsv") else ",")
+    writers.get(Path(path).suffix.lower(), as_text)(content)
+    make_folder(path)
+    write_atomically(path, content.getvalue())
+    return {"table": path}
 
 
 def columns_of(model: str, estimator: Any) -> tuple[list[Feature], Given]:
@@ -110,22 +142,12 @@ def _intervals(estimator: Any, known: Given, X: pl.DataFrame, confidence: float)
     return [pl.Series(f"set_{share}", [" | ".join(names[inside]) for inside in sets])]
 
 
-def _agreement(estimator: Any, truth: pl.Series, predicted: pl.Series) -> str:
-    """How well the predictions agree with the target, if the new rows have it."""
-    if hasattr(estimator, "classes_"):
-        right = (as_text(truth) == predicted.cast(pl.String)).drop_nulls()
-        agree = f"{int(right.sum()):,} of {right.len():,} predictions agree"
-        said = f"{agree} with the column {truth.name!r}"
-    else:
-        error: Any = (truth.cast(pl.Float64, strict=False) - predicted).abs().mean()
-        said = f"mean absolute error against the column {truth.name!r}: {error:.4g}"
-    return f"{said} (too optimistic if the model was fitted on these rows)"
-
-
 def export_model(given: Given) -> None:
     """Export a model file to ONNX; the error is measured on the given rows, or on the model's
     own.
     """
+    from ..io.onnx import measured_error, to_onnx
+
     screen, model, rows = screen_of(given), given["model"], given["rows"]
     path = beside(model, given["out"], ".onnx")
     check_output(path, model, rows)
@@ -135,7 +157,7 @@ def export_model(given: Given) -> None:
         X, _ = features_of(read_table(rows), columns_of(model, estimator)[0])
     graph = to_onnx(estimator, X, path=path, dtype=given["dtype"])
     error = f"{measured_error(graph):.3g}"
-    screen.show(Text(f"largest relative difference from the model: {error}"))
+    screen.put(Text(f"largest relative difference from the model: {error}"))
     said = {"model": model, "file": str(path), "error": error, "dtype": given["dtype"]}
     screen.finish({"command": "export", **said, "files": {"graph": str(path)}})
 
@@ -166,13 +188,12 @@ def validate_model(given: Given) -> None:
         estimator = load(model)
         bars(0, 0, f"reading {given['table']}")
         parts = own_rows(estimator, given, second=True)
-    screen.show(show.announcement("validate", parts, parts.notes))
+    show.announce(screen, "validate", parts, parts.notes)
     with screen.working("predicting"), threads_for(parts), caught_warnings() as caught:
         found = validate(estimator, parts.X, parts.y, **parts.row_options)
     warnings = [message for message, _ in warned(caught)] + _about_seen(estimator, parts)
-    for block in (render.validation(found), render.confusion(found.confusion, found.classes)):
-        screen.show("", None if block is None else show.told(block))
-    screen.show("", show.warned([*warnings, *about_new_rows(estimator, parts.X)]))
+    screen.show(render.validation(found), render.confusion(found.confusion, found.classes))
+    screen.warn([*warnings, *about_new_rows(estimator, parts.X)])
     answer = {"validation": found.to_dict(), "warnings": warnings}
     screen.finish({"command": "validate", **parts.identity, **answer}, str(found.score))
 

@@ -1,5 +1,5 @@
-"""What is printed: answers as tables and lines, progress, remarks; the wording comes from
-`assessment.render`.
+"""What is printed: blocks of an answer, remarks, warnings, progress; the wording of results comes
+from `assessment.render`.
 
 Progress bars on a terminal, plain text elsewhere. With --quiet, only paths and scores.
 """
@@ -15,18 +15,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
     SpinnerColumn,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.segment import Segment, Segments
 from rich.text import Text
 
 from ..assessment import Assessment, ModelComparison, render
@@ -38,9 +35,9 @@ from ..estimators.confounding import DONE
 from ..estimators.fitted import final_step, is_committee
 from ..inference import PermutationTest
 from .columns import Design
-from .errors import printable
 from .model import MERGED, described_choice
 from .table import STDIN
+from .words import printable
 
 PIPED_WIDTH = 110
 MOST_NAMED = 5  # classes in the first lines
@@ -58,23 +55,42 @@ BESIDE_THE_POINT = re.compile(
 
 
 class Screen:
-    """Standard output for answers, standard error for progress and warnings."""
+    """Standard output for answers, standard error for progress and asides."""
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         for stream in (sys.stdout, sys.stderr):
             # do not fail on a terminal that cannot show a character
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
-        self.quiet, self.as_json = quiet, as_json
+        self.quiet, self.silent, self.as_json = quiet, quiet or as_json, as_json
         width = None if sys.stdout.isatty() else PIPED_WIDTH
         self.out = Console(file=sys.stdout, highlight=False, width=width)
         self.err = Console(file=sys.stderr, highlight=False)
 
-    def show(self, *parts: RenderableType | None) -> None:
-        """Print parts of an answer, one below the other; empty ones are left out."""
-        for part in (part for part in parts if part is not None):
-            if not self.quiet and not self.as_json:
-                _print(self.out, part)
+    def show(self, *blocks: Block | None) -> None:
+        """Print parts of an answer with an empty line before each; those that are None are left
+        out.
+        """
+        for block in filter(None, blocks):
+            said = Text(printable(render.as_text([block])))
+            said.stylize("bold", 0, len(block.title))
+            self.put(Text(), *said.split("\n", allow_blank=True))
+
+    def remark(self, lines: Iterable[str]) -> None:
+        self.put(*(Text(printable(f"· {line}"), "dim") for line in lines), indent=2)
+
+    def warn(self, lines: Sequence[str]) -> None:
+        mark = ("warning: ", "yellow")
+        self.put(*([Text()] if lines else []))
+        self.put(*(Text.assemble(mark, printable(line)) for line in lines))
+
+    def put(self, *lines: Text, indent: int = 0) -> None:
+        """Print lines, broken where the width ends; none ends in spaces."""
+        for line in () if self.silent else lines:
+            for part in line.wrap(self.out, self.out.width - indent):
+                part.rstrip()
+                part.pad_left(indent)
+                self.out.print(part, soft_wrap=True)
 
     def finish(self, answer: dict[str, Any], short: str = "") -> None:
         """Print what remains: everything as JSON, or the files that were written; with --quiet only
@@ -90,10 +106,10 @@ class Screen:
                 label = Text() if self.quiet else Text(f"{what}: ", style="dim")
                 self.out.print(label + Text(printable(path)), soft_wrap=True)
 
-    def aside(self, text: str) -> None:
-        """Print a remark on standard error, separate from data on standard output."""
-        if not self.quiet and not self.as_json:
-            self.err.print(Text(printable(text), style="dim"), soft_wrap=True)
+    def aside(self, *lines: str) -> None:
+        """Print remarks on standard error, separate from data on standard output."""
+        for line in () if self.silent else lines:
+            self.err.print(Text(printable(line), style="dim"), soft_wrap=True)
 
     @contextlib.contextmanager
     def working(self, what: str = "") -> Iterator[Bars]:
@@ -126,42 +142,25 @@ class Bars:
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
-        self.tasks: dict[str, TaskID] = {}
-        self.ended: set[str] = set()
 
     def __call__(self, done: int, total: int, what: str) -> None:
         """Show that `done` of `total` (0 if unknown) are done."""
-        for other in self.ended - {what}:
-            self.progress.remove_task(self.tasks.pop(other))
-        self.ended = {what} if done >= total else self.ended & set(self.tasks) - {what}
-        count = f"{done}/{total}" if total else ""
-        if what not in self.tasks:
-            self.tasks[what] = self.progress.add_task(printable(what), total=None, count=count)
-        task = self.tasks[what]
-        self.progress.update(task, completed=done, total=total or None, count=count)
-
-
-def _print(console: Console, part: RenderableType) -> None:
-    """Print, without control characters that come from labels, columns or files."""
-    segments = (Segment(printable(one.text), one.style) for one in console.render(part))
-    for line in Segment.split_lines(segments):
-        while line and not line[-1].text.strip():  # what fills the width
-            line.pop()
-        ending = [Segment(one.text.rstrip(), one.style) for one in line[-1:]]
-        console.print(Segments([*line[:-1], *ending, Segment.line()]), end="", soft_wrap=True)
+        name, count = printable(what), f"{done}/{total}" if total else ""
+        tasks = {task.description: task for task in self.progress.tasks}
+        for other, task in tasks.items():
+            if other != name and (task.finished or task.total is None):
+                self.progress.remove_task(task.id)
+        new = name not in tasks
+        one = self.progress.add_task(name, total=None, count=count) if new else tasks[name].id
+        self.progress.update(one, completed=done, total=total or None, count=count)
 
 
 # ---- before the work -----------------------------------------------------------------------------
 
 
-def told(block: Block) -> Text:
-    """A part of an answer, its title in bold."""
-    said = Text(render.as_text([block]))
-    said.stylize("bold", 0, len(block.title))
-    return said
-
-
-def announcement(command: str, design: Design, notes: Sequence[str], done: str = "") -> Group:
+def announce(
+    screen: Screen, command: str, design: Design, notes: Sequence[str], done: str = ""
+) -> None:
     """Describe the table that a command is about to work on."""
     rows, features = design.X.shape
     columns = len({feature.source for feature in design.features})
@@ -178,26 +177,15 @@ def announcement(command: str, design: Design, notes: Sequence[str], done: str =
     if design.confounds is not None:
         lines.append(f"confounds: {', '.join(design.confounds.columns)}, {DONE[done]}")
     name = "standard input" if design.name == STDIN else design.name
-    head = Text.assemble((f"fitonce {command}", "bold"), f"  {name}: {rows:,} rows")
-    return Group(head, remarks(lines))
+    head = (f"fitonce {command}", "bold"), f"  {printable(name)}: {rows:,} rows"
+    screen.put(Text.assemble(*head))
+    screen.remark(lines)
 
 
 def described_model(model: Any) -> str:
     """A model in a few words."""
     words = render.model_name(model)
     return words if is_committee(model) else f"{words}, {render.kernel_text(model.kernel)}"
-
-
-def remarks(notes: Sequence[str]) -> Group:
-    return Group(
-        *(Padding(Text(f"· {note}", style="dim"), (0, 0, 0, 2), expand=False) for note in notes)
-    )
-
-
-def warned(lines: Sequence[str]) -> Group | None:
-    """Warnings, one below the other; None if there are none."""
-    said = [Text.assemble(("warning: ", "yellow"), line) for line in lines]
-    return Group(*said) if said else None
 
 
 # ---- an assessment -------------------------------------------------------------------------------
@@ -212,24 +200,18 @@ def show_assessment(
     choice: Mapping[str, Any] | None = None,
 ) -> None:
     """An assessment, from the headline to the warnings, with empty lines between its parts."""
-    test = answer.permutation
-    blocks = (
+    test, said = answer.permutation, answer.permutation_statistic
+    screen.show(
         render.scores(answer),
-        other_models(others) if others is not None else None,
-        render.significance(test, answer.permutation_statistic, answer.score)
-        if test is not None
-        else None,
+        None if others is None else other_models(others),
+        None if test is None else render.significance(test, said, answer.score),
         render.confusion(answer.confusion, answer.classes, answer.repeats),
         render.calibration(answer),
         chosen(estimator, choice, answer) if choice else None,
+        committee(estimator[-1]) if is_committee(final_step(estimator)) else None,
     )
-    for block in filter(None, blocks):
-        screen.show("", told(block))
-    if is_committee(final_step(estimator)):
-        screen.show("", committee(estimator[-1]))
-    if warnings:
-        screen.show("", warned(warnings))
-    screen.show("")
+    screen.warn(warnings)
+    screen.put(Text())
 
 
 def other_models(others: ModelComparison) -> Block:
@@ -253,17 +235,17 @@ def chosen(estimator: Any, choice: Mapping[str, Any], answer: Assessment) -> Blo
     return replace(block, notes=notes)
 
 
-def committee(model: Any) -> Group:
+def committee(model: Any) -> Block:
     """The members of a committee with their weights."""
     head, *lines = model.describe(MOST_MEMBERS).splitlines()
-    return Group(Text.assemble(("Committee: ", "bold"), head), *(Text(f"  {one}") for one in lines))
+    return Block(f"Committee: {head}", notes=[f"  {line}" for line in lines])
 
 
-def null(test: PermutationTest) -> Text:
+def null(test: PermutationTest) -> Block:
     """The observed score beside those with permuted labels."""
     name, found = render.score_name(next(iter(test.scores))), test.permutation_scores
     permuted = f"{np.mean(found):.3f} on average, {np.max(found):.3f} at most"
-    return Text(f"observed {name} {test.score:.3f}; with permuted labels {permuted}\n")
+    return Block(notes=[f"observed {name} {test.score:.3f}; with permuted labels {permuted}"])
 
 
 # ---- warnings ------------------------------------------------------------------------------------
@@ -283,22 +265,20 @@ def warnings_of(
         plain = [ADVICE.sub("", text) for text in plain]
     kinds = kinds_of((UserWarning, text) for text in plain)
     found = [said[0] for _, said in kinds]
-    if answer.score.value >= 1.0 - 1e-9 and answer.n_samples >= PERFECT_ROWS:
-        found.append(
-            "every held-out row is predicted correctly. Check that no column was derived from the "
-            "target or is known only after it."
-        )
-    if answer.confusion is not None and answer.classes is not None:
-        counts, guesses = answer.confusion.sum(axis=1), answer.confusion.sum(axis=0)
-        never = [str(c) for c in answer.classes[(guesses == 0) & (counts > 0)]]
-        if never:
-            found.append(
-                f"the model never predicts {render.joined(never)}: its accuracy says little, "
-                "balanced accuracy and AUC say more. --priors equal weighs all classes alike."
-            )
-    ours = None if others is None else next(iter(others.scores))
-    better = None if others is None or ours is None else others.clearly_better(ours)
-    if others is not None and ours is not None and better is not None:
+    counts = np.zeros((1, 1)) if answer.confusion is None else answer.confusion
+    unseen = (counts.sum(axis=0) == 0) & (counts.sum(axis=1) > 0)
+    never = [str(label) for label in np.asarray(answer.classes)[unseen]] if any(unseen) else []
+    perfect = answer.score.value >= 1.0 - 1e-9 and answer.n_samples >= PERFECT_ROWS
+    about_scores = {
+        "every held-out row is predicted correctly. Check that no column was derived from the "
+        "target or is known only after it.": perfect,
+        f"the model never predicts {render.joined(never)}: its accuracy says little, balanced "
+        "accuracy and AUC say more. --priors equal weighs all classes alike.": never,
+    }
+    found += [said for said, holds in about_scores.items() if holds]
+    ours = "" if others is None else next(iter(others.scores))
+    better = others.clearly_better(ours) if others is not None else None
+    if others is not None and better is not None:
         mine, theirs = (others.scores[name].value for name in (ours, better))
         found.append(
             f"{better}: clearly better on the same rows ({theirs:.3f} versus {mine:.3f}). "

@@ -14,17 +14,19 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from .errors import UserError
-from .sheets import MOST_BYTES, cells, check_size
+from .words import UserError, listed, refuse
 
 MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -61,6 +63,10 @@ SAMPLE_LINES = 50  # of a text file, from which its format is detected
 PIECE = 2**20  # bytes that are unpacked at a time
 LARGEST_WHOLE = 2.0**63  # floats from here on do not fit into integers
 STDIN = "-"
+MOST_BYTES = 2**32  # of a file that is unpacked; a table of 100 million numbers takes about 1 GB
+MOST_CELLS = 100_000_000  # of a sheet, each of which takes about 30 bytes while it is read
+REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]*)(\d+)["']""")  # of a row or cell in a workbook
+ROWS, CELLS = re.compile(rb"<(?:\w+:)?row[\s/>]"), re.compile(rb"<(?:\w+:)?c[\s/>]")
 
 
 @dataclass(frozen=True)
@@ -94,17 +100,13 @@ def read_table(
     are further codes of missing values.
     """
     mark = None if separator is None else MARKS.get(separator, separator)
-    if mark is not None and len(mark) != 1:
-        raise UserError(
-            "--separator must be one character (or tab, comma, semicolon, bar, space), got "
-            f"{separator!r} instead."
-        )
+    one = "--separator must be one character (or tab, comma, semicolon, bar, space)"
     ending = Path(path.removesuffix(".gz")).suffix.lower()
-    if ending in FOREIGN:
-        raise UserError(
-            f"{path} is a file of {FOREIGN[ending]}, which fitonce cannot read: save the table as "
-            "CSV, Excel (.xlsx) or Parquet."
-        )
+    foreign = f"{path} is a file of {FOREIGN.get(ending)}, which fitonce cannot read: save the "
+    refuse(
+        (mark is not None and len(mark) != 1, f"{one}, got {separator!r} instead."),
+        (ending in FOREIGN, f"{foreign}table as CSV, Excel (.xlsx) or Parquet."),
+    )
     content = _bytes(path)
     if content[:2] == b"\x1f\x8b":
         content = unzipped(content, path)
@@ -112,15 +114,12 @@ def read_table(
         if ending in PARQUET or content[:4] == b"PAR1":
             table = Table(pl.read_parquet(io.BytesIO(content)), path)
         elif ending in ARROW or content[:6] == b"ARROW1":
-            check_arrow(content)
-            read = getattr(pl, _arrow_reader(content))
-            table = Table(read(io.BytesIO(content)), path)
+            table = Table(_arrow(content), path)
         elif ending in EXCEL:
             table = _spreadsheet(content, path, sheet)
         else:
             table = _text(content, path, mark, header, expected)
-    if 0 in table.frame.shape:
-        raise UserError(f"{path} has a header but no rows.")
+    refuse((0 in table.frame.shape, f"{path} has a header but no rows."))
     codes = [*MISSING, *(missing or ())]
     frame = table.frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     frame = frame.with_columns(pl.col(pl.String).str.strip_chars().replace(codes, None))
@@ -149,30 +148,30 @@ def _fit_integers(column: pl.Series) -> bool:
     return bool(((column.floor() == column) & (column.abs() < LARGEST_WHOLE)).all())
 
 
-def _arrow_reader(content: bytes) -> str:
-    return "read_ipc" if content[:6] == b"ARROW1" else "read_ipc_stream"
-
-
-def check_arrow(content: bytes) -> None:
-    """Refuse an Arrow file that another process does not survive: one with a forged length asks for
-    more memory than there is, and the parser then ends the process.
+def _arrow(content: bytes) -> pl.DataFrame:
+    """A table in Arrow's format, once another process has survived to read it: a file with a forged
+    length asks for more memory than there is, and the parser then ends the process.
     """
-    read = f"polars.{_arrow_reader(content)}(io.BytesIO(sys.stdin.buffer.read()))"
-    trial = f"import io, sys, polars; {read}"
+    reader = "read_ipc" if content[:6] == b"ARROW1" else "read_ipc_stream"
+    trial = f"import io, sys, polars; polars.{reader}(io.BytesIO(sys.stdin.buffer.read()))"
     done = subprocess.run([sys.executable, "-c", trial], input=content, capture_output=True)
     if done.returncode not in (0, 1):
         raise ValueError("it claims more memory than any machine has")
+    frame: pl.DataFrame = getattr(pl, reader)(io.BytesIO(content))
+    return frame
 
 
 @contextmanager
 def damage_told(path: str) -> Iterator[None]:
     """Whatever a parser raises for a damaged file becomes one sentence.
 
-    A panic in Rust is no Exception, and it writes to the standard error stream by itself.
+    A panic in Rust is no Exception, and it writes to the standard error stream by itself, which
+    leads nowhere inside.
     """
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
     try:
-        with _without_stderr():
-            yield
+        yield
     except UserError:
         raise
     except BaseException as error:
@@ -180,15 +179,6 @@ def damage_told(path: str) -> Iterator[None]:
             raise
         why = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise UserError(f"{path} cannot be read as a table: {why}.") from error
-
-
-@contextmanager
-def _without_stderr() -> Iterator[None]:
-    """The standard error stream of the process leads nowhere inside."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
@@ -232,8 +222,7 @@ def _text(
     expected: Collection[str | None],
 ) -> Table:
     content, notes = _utf8(content, path)
-    if not content.strip():
-        raise UserError(f"{path} is empty.")
+    refuse((not content.strip(), f"{path} is empty."))
     text = b"\n".join(content.split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]).decode()
     csv.field_size_limit(2**31 - 1)  # a line of another separator is one long field
     mark = separator or _separator(text)
@@ -246,7 +235,7 @@ def _text(
     if not has_header:
         found = "the first row looks like data, so the table has no header"
         reason = found if header is None else "no header"
-        notes.append(f"{reason}: columns are called {_first(_numbered(len(lines[0])), 3)}")
+        notes.append(f"{reason}: columns are called {listed(_numbered(len(lines[0])), 3)}")
     _check_ragged(lines, path, mark)
     frame = pl.read_csv(
         content.rstrip(b"\r\n"),
@@ -263,24 +252,16 @@ def _utf8(content: bytes, path: str) -> tuple[bytes, list[str]]:
     """The text in UTF-8 without byte-order mark, lines ended by a line feed; and notes on its
     encoding.
     """
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        try:
-            text, notes = content.decode("utf-16").encode("utf-8"), ["the file is UTF-16"]
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path} is damaged UTF-16 text: {error.reason}.") from error
-    elif b"\x00" in content[:10_000]:
-        raise UserError(
-            f"{path} is not a text table: it contains binary data. fitonce reads CSV, TSV, Excel, "
-            "Parquet and Arrow files."
-        )
-    else:
-        try:
-            content.decode("utf-8")
-            text, notes = content.removeprefix(b"\xef\xbb\xbf"), []
-        except UnicodeDecodeError:
-            text = content.decode("latin-1").encode("utf-8")
-            notes = ["the file is not UTF-8: it was read as Latin-1"]
-    return text if b"\n" in text else text.replace(b"\r", b"\n"), notes
+    wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    binary = f"{path} is not a text table: it contains binary data. fitonce reads CSV, TSV, Excel, "
+    refuse((not wide and b"\x00" in content[:10_000], f"{binary}Parquet and Arrow files."))
+    notes = ["the file is UTF-16"] if wide else []
+    try:
+        text = content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        refuse((wide, f"{path} is damaged UTF-16 text: {error.reason}."))
+        text, notes = content.decode("latin-1"), ["the file is not UTF-8: it was read as Latin-1"]
+    return (text if "\n" in text else text.replace("\r", "\n")).encode(), notes
 
 
 def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
@@ -295,35 +276,28 @@ def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
     check_size(content)
     book = fastexcel.read_excel(content)
     names = list(book.sheet_names)
-    if sheet is not None and sheet not in names:
-        raise UserError(f"{path} has no sheet {sheet!r} (--sheet). It has {_first(names, 12)}.")
-    chosen, notes = sheet or names[0], []
-    if sheet is None and len(names) > 1:
-        notes.append(
-            f"read the first sheet, {chosen!r}, of {_first(names, 5)} (change with --sheet)"
-        )
+    chosen, missing = sheet or names[0], f"{path} has no sheet {sheet!r} (--sheet). It has "
+    refuse((chosen not in names, f"{missing}{listed(names, 12)}."))
+    first = f"read the first sheet, {chosen!r}, of {listed(names, 5)} (change with --sheet)"
+    notes = [first] if sheet is None and len(names) > 1 else []
     frame = cells(book, chosen)
-    if not frame.width:
-        raise UserError(f"the sheet {chosen!r} of {path} is empty.")
+    refuse((frame.width == 0, f"the sheet {chosen!r} of {path} is empty."))
     frame.columns = _named([name.strip() for name in frame.columns], notes)
     return Table(frame.filter(~pl.all_horizontal(pl.all().is_null())), path, notes)
 
 
 def _separator(text: str) -> str:
-    """The separator that cuts the first lines into the same number of fields, as many as possible.
-
-    A comma if none does.
+    """The separator that cuts the first lines into the same number of fields, as many as possible;
+    if none does, the most common one of the first line.
     """
     sample = text.splitlines()[:SAMPLE_LINES]
 
-    def width(mark: str) -> int:
+    def fields(mark: str) -> tuple[int, int]:
         widths = {len(line) for line in csv.reader(sample, delimiter=mark) if line}
-        return widths.pop() if len(widths) == 1 else 0
+        regular = max(widths) if len(widths) == 1 else 0
+        return regular if regular > 1 else 0, "".join(sample[:1]).count(mark)
 
-    best = max(SEPARATORS, key=width)
-    if width(best) > 1:
-        return best
-    return max(SEPARATORS, key="".join(sample[:1]).count)  # ragged: the most common in line 1
+    return max(SEPARATORS, key=fields)
 
 
 def _has_header(lines: list[list[str]], expected: Collection[str | None]) -> bool:
@@ -350,26 +324,66 @@ def _numbered(width: int) -> list[str]:
     return [f"column_{number + 1}" for number in range(width)]
 
 
-def _first(names: list[str], most: int) -> str:
-    return f"{', '.join(names[:most])}{', …' if len(names) > most else ''}"
-
-
 def _named(names: list[str], notes: list[str]) -> list[str]:
     """Column names without gaps and duplicates."""
-    result: dict[str, None] = {}
+    result: dict[str, str] = {}
     for number, name in enumerate(names, start=1):
         unique = f"column_{number}" if re.fullmatch(r"(_duplicated_\d+)?", name) else name
         while unique in result:
             unique = f"{unique}_{number}"
-        result[unique] = None
-    changed = [
-        repr(new)
-        for old, new in zip(names, result, strict=True)
-        if old != new or re.search(r"_duplicated_\d+$", new)
-    ]
+        result[unique] = name
+    doubled = re.compile(r"_duplicated_\d+$")
+    changed = [new for new, old in result.items() if new != old or doubled.search(new)]
     if changed:
-        notes.append(f"empty or repeated column names were changed: {_first(changed, 5)}")
+        notes.append(f"empty or repeated column names were changed: {listed(changed, 5)}")
     return list(result)
+
+
+# ---- workbooks -----------------------------------------------------------------------------------
+
+
+def check_size(content: bytes, most_bytes: int = MOST_BYTES, most: int = MOST_CELLS) -> None:
+    """Refuse a workbook of more bytes or cells than can be read, from the references of its cells.
+
+    The parser makes room for every cell between the first and the last, and a process that asks for
+    more memory than there is ends at once.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as book:
+        if sum(part.file_size for part in book.infolist()) > most_bytes:
+            raise ValueError(f"it has more than {most_bytes:,} bytes when it is unpacked")
+        for part in book.namelist():  # any of them may be a sheet
+            rows, columns = _extent(book.read(part))
+            if rows * columns > most:
+                raise ValueError(
+                    f"its cells lie in {rows:,} rows and {columns:,} columns, too many to read: "
+                    "delete the cells far away from the table"
+                )
+
+
+def _extent(sheet: bytes) -> tuple[int, int]:
+    """The last row and the last column of a sheet in XML; without references, cells are counted."""
+    lines = ROWS.split(sheet)
+    letters, rows = set(), len(lines) - 1
+    for found in REFERENCE.finditer(sheet):
+        letters.add(found[1])
+        rows = max(rows, int(found[2]))
+    widest = max(len(CELLS.findall(row)) for row in lines)
+    return rows, max([widest, *map(_column_number, letters)])
+
+
+def _column_number(letters: bytes) -> int:
+    """A column of a spreadsheet as a number: 1 for A, 16384 for XFD, 0 without letters."""
+    return reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
+
+
+def cells(book: Any, sheet: str) -> pl.DataFrame:
+    """The cells of a sheet below its header, without empty columns that have no name.
+
+    `polars.read_excel` would need pyarrow, which may not fit the installed NumPy.
+    """
+    frame = pl.DataFrame(book.load_sheet(sheet, schema_sample_rows=None))
+    unnamed = [name for name in frame.columns if re.fullmatch(r"__UNNAMED__\d+", name)]
+    return frame.drop([name for name in unnamed if frame[name].null_count() == frame.height])
 
 
 def column_names(path: str) -> list[str]:

@@ -1,4 +1,5 @@
-"""The values of a column as numbers, categories or dates, and how they are told apart.
+"""The values of a column as numbers, categories or dates, and how they are told apart; the target,
+weights and confounds.
 
 What a column is (its kind, the format of its dates and numbers) is decided once, and kept in the
 model file, so that later rows are read alike.
@@ -6,24 +7,19 @@ model file, so that later rows are read alike.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import polars as pl
 
 from ..estimators.confounding import DATE_TEXT
-from .errors import UserError
-from .words import Remarks, counted, examples, option
+from .table import LARGEST_WHOLE, Table
+from .words import Remarks, UserError, counted, examples, option, refuse
 
 ABSENT = "(missing)"  # the category of a missing value
-NUMBER, CATEGORY, DATE, NESTED, EMPTY, DAYS = (
-    "number",
-    "category",
-    "date",
-    "nested",
-    "empty",
-    "days",
-)
+NUMBER, CATEGORY, DATE, NESTED, EMPTY = "number", "category", "date", "nested", "empty"
+DAYS = "days"  # since 1970
 WHEN = pl.col("when")
 PARTS = {  # of a date
     "year": WHEN.dt.year(),
@@ -51,15 +47,18 @@ LARGEST = 1e100  # larger numbers cannot be squared and summed, and count as mis
 COMMA = ","  # the format of numbers with decimal commas
 SIGN, GAP = r"[%$€£¥]", r"'’ \u00a0\u202f"  # around numbers, and between their thousands
 NUMBER_TEXT = (
-    r"^[-+]?{sign}?\s?[-+]?(\d{{1,3}}([{gap}{group}]\d{{3}})+|\d+)?([{point}]\d*)?([eE][-+]?\d+)?"
+    r"^[-+]?{sign}?\s?[-+]?([1-9]\d{{0,2}}([{gap}{group}]\d{{3}})+|\d+)?([{point}]\d*)?"
+    r"([eE][-+]?\d+)?"
     r"\s?{sign}?$"
 )
 WITH_POINT = NUMBER_TEXT.format(sign=SIGN, gap=GAP, group=",", point=".")
 WITH_COMMA = NUMBER_TEXT.format(sign=SIGN, gap=GAP, group=".", point=",")
-THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
 SENTINELS: list[int] = [
     sign * (10**digits - 1) for digits in range(2, 6) for sign in (-1, 1)
 ]  # 99, 999, …
+SPANS = 5  # of time, each predicted from the rows before it
+CONTINUOUS_ABOVE = 20  # a target with more distinct numbers than this is a regression target
+MOST_CLASSES = 100  # without being asked for: more take many minutes
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,12 @@ class Feature:
     def identity(self) -> dict[str, str]:
         """What a model file stores about it."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def feature_of(series: pl.Series, kind: str) -> Feature:
+    """A column of numbers, or of categories, as a feature."""
+    comma = kind == NUMBER and has_decimal_commas(series)
+    return Feature(series.name, kind, series.name, COMMA if comma else None)
 
 
 def kind_of(series: pl.Series) -> str:
@@ -132,19 +137,17 @@ def _floats(text: pl.Series, comma: bool) -> pl.Series:
 
 
 def has_decimal_commas(series: pl.Series) -> bool:
-    """Whether commas in the numbers of a column stand before decimals, not between thousands."""
+    """Whether commas in the numbers of a column stand before decimals, not between thousands: what
+    makes numbers of more of its values.
+    """
     if series.dtype != pl.String or plain_numbers(series) is not None:
         return False
-    numbers = series.filter(series.str.contains(f"{WITH_POINT}|{WITH_COMMA}"))
-    if numbers.str.contains(r",.*[.,]").any():
-        return False
-    if numbers.str.contains(r"\..*[.,]").any():
-        return True
-    commas = numbers.filter(numbers.str.contains(COMMA, literal=True))
-    if not commas.str.contains(THOUSANDS).all():
-        return True
-    if commas.len() and not numbers.str.contains(".", literal=True).any():
-        example = commas[0]
+    thousands, decimals = (_floats(series, comma) for comma in (False, True))
+    if thousands.null_count() != decimals.null_count():
+        return decimals.null_count() < thousands.null_count()
+    unsure = series.filter((thousands != decimals) & series.str.contains(COMMA, literal=True))
+    if unsure.len():
+        example = unsure[0]
         raise UserError(
             f"{series.name!r} has values such as {example!r}, which could be "
             f"{example.replace(',', '.')} or {example.replace(',', '')}: "
@@ -154,43 +157,35 @@ def has_decimal_commas(series: pl.Series) -> bool:
     return False
 
 
-def as_number(series: pl.Series, remarks: Remarks, comma: bool = False) -> pl.Series:
-    """Floats, with null for values that are not usable numbers.
-
-    A remark is made if these are more than the usual codes of missing values.
-    """
+def numbers_of(series: pl.Series, comma: bool = False) -> pl.Series:
+    """Floats, null for what is no number; durations are days."""
     if series.dtype == pl.Duration:
-        values = series.dt.total_microseconds().cast(pl.Float64) / 86_400e6  # days
-    else:
-        known = series.cast(pl.String) if series.dtype.is_temporal() else series
-        plain = plain_numbers(known)
-        values = _parsed(known, remarks, comma) if plain is None else plain
-    finite = values.is_finite()
-    infinite, huge = values.is_infinite(), finite & (values.abs() > LARGEST)
-    if infinite.any():
-        said = f"{counted(int(infinite.sum()), 'infinite value')}, treated as missing"
-        remarks.about(series.name, said, "infinite")
-    if huge.any():
-        many = f"{counted(int(huge.sum()), 'number')} beyond {LARGEST:g}"
-        remarks.about(series.name, f"{many}, too large to compute with, treated as missing", "huge")
-    usable = finite & ~huge
+        return series.dt.total_microseconds().cast(pl.Float64) / 86_400e6
+    known = series.cast(pl.String) if series.dtype.is_temporal() else series
+    plain = plain_numbers(known)
+    return _floats(known, comma) if plain is None else plain
+
+
+def as_number(series: pl.Series, remarks: Remarks, comma: bool = False) -> pl.Series:
+    """Floats, null for values that are not usable numbers; with remarks about these."""
+    values = numbers_of(series, comma)
+    plain = series.cast(pl.Float64, strict=False).null_count() if series.dtype == pl.String else 0
+    others = series.filter(values.is_null() & series.is_not_null())
+    infinite, huge = values.is_infinite(), values.is_finite() & (values.abs() > LARGEST)
+    marks = "currency or percent signs, or marked thousands"
+    words = f"{counted(others.len(), 'non-numeric value')} ({examples(others)}), treated as missing"
+    endless = f"{counted(int(infinite.sum() or 0), 'infinite value')}, treated as missing"
+    far = f"{counted(int(huge.sum() or 0), 'number')} beyond {LARGEST:g}, too large to compute with"
+    for told, said, kind in (
+        (values.null_count() < plain, "decimal commas" if comma else f"numbers with {marks}", None),
+        (others.len() > 0, words, "no number"),
+        (infinite.any(), endless, "infinite"),
+        (huge.any(), f"{far}, treated as missing", "huge"),
+    ):
+        if told:
+            remarks.about(series.name, said, kind)
+    usable = values.is_finite() & ~huge
     return values if usable.all() else values.set(~usable, None)
-
-
-def _parsed(text: pl.Series, remarks: Remarks, comma: bool) -> pl.Series:
-    """Text as floats, null for what is not a number."""
-    values = _floats(text, comma)
-    if comma:
-        remarks.about(text.name, "decimal commas")
-    elif values.null_count() < text.cast(pl.Float64, strict=False).null_count():
-        remarks.about(text.name, "numbers with currency or percent signs, or marked thousands")
-    others = text.filter(values.is_null() & text.is_not_null())
-    if others.len():
-        said = (
-            f"{counted(others.len(), 'non-numeric value')} ({examples(others)}), treated as missing"
-        )
-        remarks.about(text.name, said, "no number")
-    return values
 
 
 def sentinel(values: pl.Series) -> int | None:
@@ -206,14 +201,11 @@ def sentinel(values: pl.Series) -> int | None:
 
 def all_numbers(series: pl.Series) -> np.ndarray | None:
     """All values as floats, None if one of them is not a number; nothing is missing here."""
-    if series.dtype.is_numeric():
-        return series.cast(pl.Float64).to_numpy()
-    if series.dtype != pl.String or series.str.contains(r"(?i)^[-+]?nan$").any():
+    text = series.dtype == pl.String
+    if not series.dtype.is_numeric() and not (text and kind_of(series) == NUMBER):
         return None
-    values = plain_numbers(series)
-    if values is None and kind_of(series) == NUMBER:
-        values = _floats(series, has_decimal_commas(series))
-    return None if values is None or values.null_count() else values.to_numpy()
+    values = numbers_of(series, has_decimal_commas(series))
+    return None if values.null_count() or values.is_nan().any() else values.to_numpy()
 
 
 def as_text(series: pl.Series) -> pl.Series:
@@ -258,3 +250,149 @@ def moments(series: pl.Series, form: str | None) -> pl.Series:
     )
     clock = (60_000_000 * (60 * hours + minutes)).cast(pl.Duration("us"))
     return days.cast(pl.Datetime("us")) + clock
+
+
+# ---- the columns beside the features -------------------------------------------------------------
+
+
+def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarray, str]:
+    """The target as labels or numbers, and which of the two it is."""
+    said, n, distinct = f"the target {series.name!r}", series.len(), series.n_unique()
+    numbers = all_numbers(series)
+    values = np.zeros(1) if numbers is None else numbers
+    infinite = int(np.sum(~np.isfinite(values)))
+    refuse(
+        (
+            numbers is None and kind_of(series) == DATE,
+            f"{said} contains dates: convert them to numbers or classes first.",
+        ),
+        (
+            distinct < 2,
+            f"{said} has only one value, {series[0]!r}: there is nothing to predict.",
+        ),
+        (
+            infinite > 0,
+            f"{said} is infinite in {counted(infinite)}: leave these rows out, or mark the value "
+            "as missing (NA).",
+        ),
+        (
+            numbers is None and task == "regression",
+            f"{said} must be numeric for --task regression, got values such as {str(series[0])!r}.",
+        ),
+    )
+    whole = bool(np.all((values == np.round(values)) & (np.abs(values) < LARGEST_WHOLE)))
+    auto = task == "auto"
+    if auto:
+        few = distinct == 2 or (whole and distinct <= min(CONTINUOUS_ABOVE, n // 2))
+        task = "classification" if few or numbers is None else "regression"
+    if auto and numbers is not None and distinct > 2:
+        remarks.add(
+            f"{said} has {distinct} distinct whole numbers: classification (change with --task "
+            "regression)"
+            if task == "classification"
+            else f"{said} looks continuous ({distinct:,} distinct numbers): regression (change "
+            "with --task classification)"
+        )
+    if task == "regression":
+        return values, task
+    found = values.astype(np.int64) if whole and numbers is not None else labels(series)
+    rows = np.unique(found, return_counts=True)[1]
+    said = f"{said} has {distinct:,} classes"
+    advice = "another --target" if numbers is None else "--task regression, if it is a quantity"
+    refuse(
+        (
+            distinct > n / 2,
+            f"{said} in {counted(n)}: each class has too few rows to train and test a model. Is it "
+            f"an identifier? Use {advice}.",
+        ),
+        (
+            distinct > MOST_CLASSES and auto,
+            f"{said}, which can take many minutes: say --task classification if that is meant, "
+            "preferably with --effort fast and --permutations 0.",
+        ),
+        (
+            np.sum(rows > 1) < 2,
+            f"the target {series.name!r} has fewer than two classes with more than one row: too "
+            "few to train and test a model.",
+        ),
+    )
+    return found, task
+
+
+def weights_of(series: pl.Series) -> np.ndarray:
+    """Finite weights that are not negative, and not all zero."""
+    numbers = None if series.null_count() else all_numbers(series)
+    values = np.ones(1) if numbers is None else numbers
+    said, fine = f"the weights {series.name!r} must be", np.isfinite(values) & (values >= 0)
+    refuse(
+        (numbers is None, f"{said} numbers in every row, got missing or non-numeric values."),
+        (
+            not fine.all() or not values.any(),
+            f"{said} finite, not negative and not all zero, got values from {values.min():g} to "
+            f"{values.max():g}.",
+        ),
+    )
+    return values
+
+
+def in_order(frame: pl.DataFrame, time: str) -> pl.DataFrame:
+    """The rows of a table in the order of a column of dates or numbers."""
+    feature = confound_of(frame[time], False, "time")
+    values = feature.values(frame, Remarks())
+    if feature.is_category or values.null_count():
+        raise UserError(
+            f"the time {time!r} must be a date or a number in every row, got values such as "
+            f"{examples(frame[time].filter(values.is_null() | feature.is_category))}."
+        )
+    return frame[np.argsort(values.to_numpy(), kind="stable")]
+
+
+def check_first_span(target: str, y: np.ndarray, task: str) -> None:
+    """Refuse classes that come late: the first model learns from the earliest rows alone."""
+    first = y[: len(y) // (SPANS + 1)]
+    if task == "classification" and np.sum(np.unique(first, return_counts=True)[1] > 1) < 2:
+        raise UserError(
+            f"the first {counted(len(first))} of {len(y):,} have fewer than two classes of "
+            f"{target!r} with more than one row: too few to predict the later rows. Leave out "
+            "--time, or the first rows."
+        )
+
+
+def confound_of(series: pl.Series, is_category: bool, role: str = "confound") -> Feature:
+    """How a confound is read: as numbers, as days, or as a category if it is neither or the user
+    declared it categorical.
+    """
+    name, kind = series.name, CATEGORY if is_category else kind_of(series)
+    if kind != DATE:
+        number = kind == NUMBER and all_numbers(series) is not None
+        return feature_of(series, NUMBER if number else CATEGORY)
+    form, unsure = format_of(series)
+    if unsure:
+        level = "" if role == "time" else ", or use --categorical, if each date is a level"
+        raise UserError(
+            f"the {role} {name!r} has dates such as {series[0]!r}, whose order of day and month is "
+            f"not known: write them as 2024-12-31{level}."
+        )
+    return Feature(name, DAYS, name, form)
+
+
+def confounds_of(table: Table, confounds: Sequence[Feature]) -> pl.DataFrame | None:
+    """The values of confounds, which must be known in every row; None if there are none."""
+    remarks, columns = Remarks(), []
+    for feature in confounds:
+        if feature.source not in table.frame.columns:
+            raise UserError(
+                f"{table.name} has no column {feature.source!r}. The model was fitted with it as a "
+                "confound and needs it for every row."
+            )
+        values = feature.values(table.frame, remarks)
+        unknown = int(values.is_in([ABSENT]).sum()) if feature.is_category else values.null_count()
+        if unknown:
+            wanted = {DAYS: "dates", NUMBER: "numbers"}.get(feature.kind, "a value")
+            raise UserError(
+                f"the confound {feature.name!r} of {table.name} must have {wanted} in every row, "
+                f"as in the table of the model, but {unknown:,} have none: fill them in, or leave "
+                "these rows out."
+            )
+        columns.append(values.cast(pl.Categorical) if feature.is_category else values)
+    return pl.DataFrame(columns) if columns else None

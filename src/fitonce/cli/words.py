@@ -1,14 +1,120 @@
-"""Names, counts and remarks in words; options that can be pasted into a shell."""
+"""What the program says: failures in one sentence, remarks about columns, and advice that can be
+pasted into a shell.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import functools
+import math
+import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-import polars as pl
+import typer
 
+FAILED, INTERRUPTED = 1, 130  # exit codes
+# what a terminal may take for a command, or show in another order than it is
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+TRACEBACK = "FITONCE_TRACEBACK"  # environment variable that shows tracebacks, for debugging
 MOST_ALIKE = 3  # columns with a line each; the others are named together
+
+
+class UserError(Exception):
+    """What is wrong, what was given and what to do, in words for the user of a command."""
+
+
+def printable(text: str) -> str:
+    """The text without control characters, which could come from a label, a column or a file."""
+    return CONTROL.sub("\ufffd", text)
+
+
+def refuse(*cases: tuple[bool, str]) -> None:
+    """Raise the first refusal that holds."""
+    for holds, said in cases:
+        if holds:
+            raise UserError(said)
+
+
+def one_of(text: str, name: str, words: Sequence[str]) -> str:
+    """Check that the value of an option is one of some words."""
+    if text not in words:
+        raise UserError(f"--{name} must be one of {', '.join(words)}, got {text!r} instead.")
+    return text
+
+
+def word_or_number(
+    text: str, name: str, words: Sequence[str], above: int = 0, kind: type = float
+) -> Any:
+    """The value of an option: one of some words, or a number."""
+    if text in words:
+        return text
+    with contextlib.suppress(ValueError):
+        if above < (value := kind(text)) < math.inf:
+            return value
+    number = "a whole number" if kind is int else "a number"
+    raise UserError(
+        f"--{name} must be {', '.join(words)} or {number} above {above}, got {text!r} instead."
+    )
+
+
+def careful(command: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command so that every failure ends with a sentence on standard error and an exit
+    code.
+    """
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except (typer.Exit, typer.Abort):
+            raise
+        except BrokenPipeError:
+            _silence_stdout()
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            print("fitonce: stopped; no incomplete files were left behind.", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            if os.environ.get(TRACEBACK):
+                raise
+            print(f"fitonce: {printable(_sentence(error))}", file=sys.stderr)
+            raise typer.Exit(FAILED) from error
+
+    return run
+
+
+def _sentence(error: Exception) -> str:
+    """The message of an error for the user, without the blank lines of long messages."""
+    text = str(error)
+    if isinstance(error, MemoryError):
+        return (
+            "there is not enough memory for this table: use fewer rows, or --landmarks with a "
+            "smaller number."
+        )
+    no_space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if no_space and getattr(error, "filename", None) is None and "full" not in text:
+        _silence_stdout()
+        return "the disk is full: the output could not be written."
+    if isinstance(error, (UserError, ValueError, TypeError, ImportError, OSError)):
+        return " ".join(text.split()) or "the library raised an error without a message."
+    return (
+        f"an unexpected error occurred ({type(error).__name__}: {text}). Please report it; "
+        f"{TRACEBACK}=1 shows where it happened."
+    )
+
+
+def _silence_stdout() -> None:
+    """Nothing more can be written to stdout; keep the interpreter from trying at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# ---- remarks and advice --------------------------------------------------------------------------
 
 
 class Remarks:
@@ -64,6 +170,6 @@ def quoted(value: str) -> str:
     return shlex.quote(value) if re.search(r'["$`\\!]', value) else f'"{value}"'
 
 
-def examples(values: pl.Series) -> str:
-    """The first three distinct values."""
+def examples(values: Any) -> str:
+    """The first three distinct values of a column."""
     return ", ".join(repr(value) for value in values.unique(maintain_order=True).head(3))

@@ -12,7 +12,6 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -53,9 +52,7 @@ def check_parts(opened: zipfile.ZipFile, archive: bytes) -> set[str]:
     """
     text = opened.read(SCHEMA)
     check_text(text, archive)
-    schema = json.loads(text)
-    _check_sharing(schema)
-    parts = list(_dicts(schema))
+    parts = _parts(json.loads(text))
     named: dict[Any, str] = {}  # a shared part is read once
     for number, part in enumerate(parts):
         if "file" in part:
@@ -72,18 +69,6 @@ def _within(n_bytes: int, archive: bytes) -> None:
             f"it claims to expand to {n_bytes:.1e} bytes from {len(archive)}, which no model does, "
             "so it was not read"
         )
-
-
-def _dicts(value: Any) -> Iterator[dict[str, Any]]:
-    """Every mapping in JSON data, outer ones first."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            yield item
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            waiting.extend(item)
 
 
 def _unfolded(opened: zipfile.ZipFile, name: str, archive: bytes) -> int:
@@ -109,17 +94,20 @@ def _size(member: bytes) -> int:
     return max(len(member), items * (size or BYTES_PER_BRACKET))
 
 
-def _check_sharing(schema: Any) -> None:
-    """Parts with the same number are the same part, of which the reader takes the first.
+def _parts(schema: Any) -> list[dict[str, Any]]:
+    """Every mapping in a schema, outer ones first, once their sharing has been checked.
 
-    Each is written in full, so all have the same size. If they did not, a small file could have
-    parts that name each other without end.
+    Parts with the same number are the same part, of which the reader takes the first. Each is
+    written in full, so all have the same size. If they did not, a small file could have parts that
+    name each other without end.
     """
     first: dict[Any, int] = {}
+    parts: list[dict[str, Any]] = []
 
     def size(value: Any) -> int:
         """The number of mappings inside, and in all."""
         mapping = isinstance(value, dict)
+        parts.extend([value] if mapping else [])
         inside = value.values() if mapping else value if isinstance(value, list) else ()
         found = mapping + sum(map(size, inside))
         number = value.get("__id__") if mapping else None
@@ -128,6 +116,7 @@ def _check_sharing(schema: Any) -> None:
         return found
 
     size(schema)
+    return parts
 
 
 def _check_sparse(opened: zipfile.ZipFile, part: dict[str, Any]) -> None:
