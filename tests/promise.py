@@ -14,7 +14,7 @@ import fitonce
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
 from fitonce.core.arrays import NotPositiveDefiniteError
 from fitonce.crossval.decomposed import Decomposed
-from fitonce.estimators.accuracy_warnings import conditioning_of
+from fitonce.estimators.accuracy import conditioning_of
 
 ROWS = ("binary", "levels", "repeated", "zeros", "normal", "far", "heavy", "constant column")
 SCALED = ("rbf", "laplacian")

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from ..core.arrays import namespace, take, to_numpy
 from ..core.holdout import Fitted
 from ..core.splits import complement
-from ..estimators.accuracy_warnings import warn_if_inaccurate
+from ..estimators.accuracy import warn_if_inaccurate
 from ..estimators.setup import Setup, accepted_setup
 from ..tuning.outputs import (
     outputs_without_each,

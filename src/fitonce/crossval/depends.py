@@ -25,7 +25,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from ..core.arrays import namespace, to_numpy
 from ..core.refused import RefusedError
-from ..estimators.accuracy_warnings import warn_of_greedy_landmarks
+from ..estimators.accuracy import warn_of_greedy_landmarks
 from ..estimators.fitted import chooses_steps, combined, final_step, is_model
 from ..estimators.parameters import labels_decide, rows_decide
 from ..estimators.setup import accepted_setup

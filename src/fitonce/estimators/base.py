@@ -21,7 +21,9 @@ from ..tuning.solution import Solution
 from ..tuning.trial_runner import TrialRunner
 from ..tuning.trials import Trial, Trials
 from ..tuning.tuner import Candidates
-from .accuracy_warnings import (
+from .accuracy import (
+    Verification,
+    verified,
     warn_if_inaccurate,
     warn_of_greedy_landmarks,
     warn_of_weighted_landmarks,
@@ -33,9 +35,8 @@ from .intervals import influences
 from .parameter_values import check_alpha, is_precomputed
 from .parameters import OTHER_WORDS, used
 from .record import FitRecord, kept_of, record_of
-from .setup import Labels, Setup, folds_of, setup_of
+from .setup import Labels, folds_of, setup_of
 from .validation import check_new_data, namespace_name
-from .verification import Verification, verified
 
 
 class KernelModel(CallbackSupportMixin, BaseEstimator):
@@ -128,10 +129,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             with tasks.task("refine"):
                 trials, best, self.refinement_ = refine(tuner, trials, best)
         runner.warn_at_edges(best, best.problem.smoother)
-        self._set_search(setup, trials, best)
+        record = FitRecord(setup.training, tuner, best.problem, folds).light()
+        self._set_search(record, trials, best)
         warn_of_weighted_landmarks(self.penalty_, setup.data)
         warn_of_greedy_landmarks(self)
-        self._kept = FitRecord(setup.training, tuner, best.problem, folds).light()
         with tasks.task("solve"):
             self._solve_winner(best, best.path)
 
@@ -143,14 +144,13 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return
         self._solve(winner.alpha, path.at(winner.alpha) if path is not None else None)
 
-    def _set_search(self, setup: Setup, trials: Trials, winner: Trial) -> None:
+    def _set_search(self, record: FitRecord, trials: Trials, winner: Trial) -> None:
         """Set what was chosen, and what was tried."""
-        problem, training = winner.problem, setup.training
-        self._set_labels(setup.data.classes, problem.kernel)
-        perfect, n = setup.specification.criterion.perfect, len(training.active)
-        self._record(trials, winner, perfect, n)
+        self._kept = record
+        training, problem, landmarks = record.training, record.problem, record.tuner.data.landmarks
+        self._set_labels(record.tuner.data.classes, problem.kernel)
+        self._record(trials, winner)
         self.penalty_ = winner.parameters.get("penalty", self.penalty)
-        landmarks = setup.data.landmarks
         if landmarks is not None:
             self.landmarks_ = problem.X
             rows = training.active[landmarks.rows]
@@ -174,11 +174,13 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             for name, value in kernel.parameters.items():
                 setattr(self, f"{name}_", value)
 
-    def _record(self, found: Trials, winner: Trial, perfect: float, n_samples: int) -> None:
+    def _record(self, found: Trials, winner: Trial) -> None:
         """Set what was tried, as scores: minus the losses, and for AUC and R² one minus the loss;
         and the parameters of the model.
         """
-        self.cv_results_ = found.cv_results(perfect, n_samples)
+        record = kept_of(self, "a fit")
+        perfect = record.tuner.specification.criterion.perfect
+        self.cv_results_ = found.cv_results(perfect, len(record.training.active))
         alpha, loss = winner.choice
         self.best_score_: Any = perfect - loss
         self.best_params_ = {**winner.parameters, "alpha": alpha}
@@ -279,8 +281,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         other = clone(self).set_params(alpha=float(alpha))
         vars(other).update({n: v for n, v in vars(self).items() if n not in vars(other)})
         (trial,) = record.tuner.judged([Candidates(record.problem, candidates)])
-        perfect, n = record.tuner.specification.criterion.perfect, len(record.training.active)
-        other._record(Trials([trial]), trial, perfect, n)
+        other._record(Trials([trial]), trial)
         other._solve_winner(trial, trial.path)
         # the rows among them, so that writing into one model does not change the other
         fitted = {name: value for name, value in vars(other).items() if name.endswith("_")}

@@ -18,7 +18,7 @@ from ..core.criteria import BY_TARGET
 from ..core.progress import ProgressCounter
 from ..core.spectrum import row_blocks
 from ..tuning.solution import Solution
-from .accuracy_warnings import warn_if_inaccurate
+from .accuracy import warn_if_inaccurate
 from .parameter_values import TUNED_SUM, word
 from .record import FitRecord
 

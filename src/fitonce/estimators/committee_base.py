@@ -27,12 +27,12 @@ from ..core.splits import Splits
 from ..preparation import NormalScores, RelevanceScaler
 from ..tuning.trial_runner import TrialRunner
 from ..tuning.trials import Trial
+from .accuracy import Verification, worst_of
 from .base import KernelModel
 from .parameter_values import NUMBER, is_precomputed, word
 from .parameters import store_parameters
 from .record import FitRecord
 from .setup import Training, default_folds, folds_of, setup_of, training_of
-from .verification import Verification, worst_of
 
 FEWEST = 4  # rows of a class in a training set from which the default learns importances
 LEARNING_FOLDS = 5  # for members that learn more than a search can leave out, unless cv is given

@@ -19,7 +19,7 @@ from ..core.readout import indicators
 from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
 from ..core.sum_of_smoothers import Sum
-from ..uncertainty.intervals import conformal_sets, hull, jackknife_minmax, jackknife_plus
+from ..uncertainty.intervals import conformal_sets, hull, jackknife
 from ..uncertainty.left_out import ELEMENTS, LeftOut, influence, left_out, mass_of
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
 from ..uncertainty.sets import FullSets, LeftOutSets, mass_of_classes
@@ -159,8 +159,8 @@ def intervals(
         result = asarray_like(np.stack([*map(hull, by_target)], axis=2), record.problem.targets)
         return record.readout.shaped(result)
     left = left_out_of(record, method, cv)
-    band = jackknife_minmax if method == "jackknife-minmax" else jackknife_plus
-    blocks = new_row_blocks(record, X, C, scaled, partial(band, left, confidence, scaled))
+    ends = partial(jackknife, left, confidence, method == "jackknife-minmax", scaled)
+    blocks = new_row_blocks(record, X, C, scaled, ends)
     return record.readout.shaped(namespace(blocks[0]).concat(blocks, axis=0))
 
 

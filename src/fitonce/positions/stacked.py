@@ -39,7 +39,7 @@ from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.confounds import taken
 from ..crossval.depends import depends, fit_weights
 from ..crossval.metrics import Outputs
-from ..estimators.accuracy_warnings import INACCURATE
+from ..estimators.accuracy import INACCURATE
 from ..estimators.fitted import is_model
 from ..estimators.parameter_values import word
 from ..estimators.setup import accepted_setup

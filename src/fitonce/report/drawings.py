@@ -30,7 +30,7 @@ from ..plotting import (
     RegularizationPathDisplay,
 )
 from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
-from ..uncertainty.order import upper
+from ..uncertainty.left_out import upper
 from .subject import Subject, chosen_values, dense, model_feature_names, own_splits
 
 # matplotlib writes colors as style properties, where CSS variables are allowed: one drawing works

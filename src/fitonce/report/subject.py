@@ -17,7 +17,7 @@ from ..assessment.data import n_columns
 from ..assessment.render import shortened
 from ..core.arrays import to_numpy
 from ..crossval.lookup import n_rows
-from ..estimators.accuracy_warnings import landmarks_by_labels
+from ..estimators.accuracy import landmarks_by_labels
 from ..estimators.confounding import new_confounds
 from ..estimators.fitted import (
     alpha_of,

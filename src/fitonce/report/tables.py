@@ -17,7 +17,7 @@ from ..core.arrays import to_numpy
 from ..crossval.lookup import subset
 from ..plotting.rows import margins
 from ..plotting.style import rounded
-from ..uncertainty.order import upper
+from ..uncertainty.left_out import upper
 from .subject import Subject, finite_rows
 
 THIS = "this model"  # in the same folds

@@ -39,8 +39,7 @@ import numpy as np
 
 from ..core.arrays import Array, namespace
 from ..core.smoothing import Smoothing
-from .left_out import LeftOut
-from .order import ROUNDING, lower, upper
+from .left_out import ROUNDING, LeftOut, lower, upper
 
 
 def _scores(left: LeftOut, scaled: bool, smoothing: Smoothing) -> tuple[Array, Array]:
@@ -56,29 +55,20 @@ def _scores(left: LeftOut, scaled: bool, smoothing: Smoothing) -> tuple[Array, A
     return radius / own[None, :, None], new[:, :, None]
 
 
-def jackknife_plus(
-    left: LeftOut, confidence: float, scaled: bool, smoothing: Smoothing, f: Array
+def jackknife(
+    left: LeftOut, confidence: float, minmax: bool, scaled: bool, smoothing: Smoothing, f: Array
 ) -> Array:
-    """Intervals (m, 2, t) at new rows with the values f (m, t). Memory: m·n·t numbers."""
-    xp = namespace(f)
-    centre = left.own(left.values(smoothing, f))
+    """Intervals (m, 2, t) at new rows with the values f (m, t): jackknife+, or the wider ones of
+    jackknife-minmax. Memory: m·n·t numbers.
+    """
+    xp, centre = namespace(f), left.values(smoothing, f)
     score, unit = _scores(left, scaled, smoothing)
-    radius = score * unit
+    if minmax:
+        radius = upper(score, left.mass, confidence)[:, None, :] * unit
+        return xp.stack([xp.min(centre - radius, axis=1), xp.max(centre + radius, axis=1)], axis=1)
+    centre, radius = left.own(centre), score * unit
     below = lower(centre - radius, left.mass, confidence)
-    above = upper(centre + radius, left.mass, confidence)
-    return xp.stack([below, above], axis=1)
-
-
-def jackknife_minmax(
-    left: LeftOut, confidence: float, scaled: bool, smoothing: Smoothing, f: Array
-) -> Array:
-    """Intervals (m, 2, t), wider than those of `jackknife_plus`."""
-    xp = namespace(f)
-    centre = left.values(smoothing, f)
-    score, unit = _scores(left, scaled, smoothing)
-    radius = upper(score, left.mass, confidence)[:, None, :] * unit
-    below, above = xp.min(centre - radius, axis=1), xp.max(centre + radius, axis=1)
-    return xp.stack([below, above], axis=1)
+    return xp.stack([below, upper(centre + radius, left.mass, confidence)], axis=1)
 
 
 def needed(confidence: float, n: int) -> int:

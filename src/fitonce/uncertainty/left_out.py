@@ -1,4 +1,4 @@
-"""The models without each of several sets of rows, evaluated at new rows.
+"""The models without each of several sets of rows, evaluated at new rows; and order statistics.
 
 The sets are single rows (jackknife), groups, or folds (CV+); together they are all rows. Each row
 has a held-out residual from the model without its set, and a *mass*, its share in order statistics.
@@ -20,7 +20,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..core.holdout import HeldOut, Path
 from ..core.lda import Rule
 from ..core.readout import Evidence, Readout
@@ -30,6 +30,7 @@ from ..core.sum_of_smoothers import smoothing_of_rows
 from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem, Without
 
+ROUNDING = 1e-9  # tolerance for a share of rows to be an integer: 0.9 · 10 is not above 9
 ELEMENTS = 1 << 21  # values of left-out models in memory at a time: 16 MiB
 
 
@@ -73,8 +74,6 @@ class LeftOut:
 
     def own(self, per_set: Array) -> Array:
         """For each row, the entry of its set: from (m, k, t) to (m, n, t)."""
-        if not self.models:
-            return per_set
         xp = namespace(per_set)
         rows_first = take(xp.permute_dims(per_set, (1, 0, 2)), self.owner)
         return xp.permute_dims(rows_first, (1, 0, 2))
@@ -154,3 +153,39 @@ def influence(left: LeftOut, readout: Readout) -> np.ndarray:
 def _unscaled(problem: Problem, rows: slice, A: Array) -> Array:
     """Some rows of A (n, n) in the units of their predictions."""
     return problem.unscale(A[rows, :], np.arange(problem.n_samples)[rows])
+
+
+# ---- order statistics with a guarantee; infinite if they do not exist ----------------------------
+
+
+def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
+    """The smallest value (m, …) of (m, n, …) such that the rows at or below it have the mass
+    `confidence`; infinite if all rows together have less. The values may be put into another order.
+    """
+    if np.all(mass == mass[0]):
+        return _ranked(values, int(np.ceil(confidence / mass[0] - ROUNDING)))
+    host = to_numpy(values)
+    order = np.argsort(host, axis=1, kind="stable")
+    reached = np.cumsum(mass[order], axis=1) >= confidence - ROUNDING
+    first = np.argmax(reached, axis=1)[:, None]
+    ranked = np.take_along_axis(np.take_along_axis(host, order, axis=1), first, axis=1)[:, 0]
+    result = np.where(reached.any(axis=1), ranked, np.inf)
+    return result if is_numpy(values) else asarray_like(result, values)
+
+
+def lower(values: Array, mass: np.ndarray, confidence: float) -> Array:
+    """The largest value such that the rows at or above it have the mass `confidence`, or
+    -infinity. The values may be put into another order.
+    """
+    return -upper(-values, mass, confidence)
+
+
+def _ranked(values: Array, rank: int) -> Array:
+    """The rank-th smallest along the second axis, in place."""
+    xp = namespace(values)
+    if rank > values.shape[1]:
+        return xp.full_like(values[:, 0, ...], xp.inf)
+    if is_numpy(values):
+        values.partition(rank - 1, axis=1)
+        return values[:, rank - 1, ...]
+    return xp.sort(values, axis=1)[:, rank - 1, ...]

@@ -30,8 +30,7 @@ from ..core.smoothing import Lines, Smoothing, deleted_lines, scatter_with
 from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem
 from .intervals import needed
-from .left_out import LeftOut, mass_of
-from .order import ROUNDING
+from .left_out import ROUNDING, LeftOut, mass_of
 
 
 def oddities(outputs: np.ndarray) -> np.ndarray:
