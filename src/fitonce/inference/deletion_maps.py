@@ -68,7 +68,6 @@ class DeletionMaps:
             self.problem.kernel, len(self.maps) > 1, self.maps[0]
         )
         self.weights = None if self.problem.row_scale is None else decomposed.row_weights
-        self._observed: dict[int, Array] = {}  # factors of the observed folds
 
     def block_size(self, placement: Placement) -> int:
         """Labelings that travel together.
@@ -109,14 +108,13 @@ class DeletionMaps:
         fits = [in_order(A) for A in everywhere]
         held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
         dense = len(self.maps) == 1 and self.maps[0].dense is not None
+        solve = self._solve_runs if dense else self._solve_folds
         for placement, part in runs:
             flat = (-1, fits[0].shape[2])
             given, found = (
                 [xp.reshape(A[part, ...], flat) for A in arrays] for arrays in (fits[1:], held_out)
             )
-            single = max(map(len, placement.deleted)) == 1
-            in_runs = dense and (placement.number or single or not self._keeps(placement))
-            (self._solve_runs if in_runs else self._solve_folds)(placement, given, found)
+            solve(placement, given, found)
         return self._read(placements, sizes, in_order(values), fits, held_out, total)
 
     def _solve_runs(self, placement: Placement, fits: list[Array], held_out: list[Array]) -> None:
@@ -155,26 +153,14 @@ class DeletionMaps:
 
     def _solve_folds(self, placement: Placement, fits: list[Array], held_out: list[Array]) -> None:
         """ρ (and ν) of the labelings with one placement from r (and α), in place, fold by fold."""
-        xp, stops = namespace(fits[0]), np.cumsum([len(rows) for rows in placement.deleted])
-        for fold, (rows, stop) in enumerate(zip(placement.deleted, stops.tolist(), strict=True)):
+        stops = np.cumsum([len(rows) for rows in placement.deleted]).tolist()
+        for rows, stop in zip(placement.deleted, stops, strict=True):
             places = slice(stop - len(rows), stop)
-            given = [A[:, places] for A in fits]
-            if placement.number == 0 and self._keeps(placement):
-                if fold not in self._observed:
-                    self._observed[fold] = fold_factor(self.smoother, self.mu, rows, self.like)
-                product = xp.concat(given, axis=1) @ self._observed[fold]
-                found = [product[:, : len(rows)], product[:, len(rows) :]]
-            else:
-                pairs = self.smoother.pairs(rows, self.mu)
-                solved = pairs.held_out(given[0].T, given[-1].T)
-                found = [solved.residual.T, None if solved.force is None else solved.force.T]
-            for A, part in zip(held_out, found, strict=False):
-                A[:, places] = part
-
-    def _keeps(self, placement: Placement) -> bool:
-        """Whether the factors of all folds fit into the budget."""
-        sizes = (len(self.maps) * len(rows) for rows in placement.deleted)
-        return 8 * sum(size**2 for size in sizes) <= self.max_bytes
+            pairs = self.smoother.pairs(rows, self.mu)
+            solved = pairs.held_out(fits[0][:, places].T, fits[-1][:, places].T)
+            held_out[0][:, places] = solved.residual.T
+            if solved.force is not None:
+                held_out[1][:, places] = solved.force.T
 
     # ---- from held-out targets to outputs ----
 
@@ -288,18 +274,6 @@ def is_definite(kernel: Kernel, dual: bool, residual: ResidualMap) -> bool:
     return True
 
 
-def fold_factor(smoother: Smoother, mu: float, rows: np.ndarray, like: Array) -> Array:
-    """The map from r (and α) at m deleted rows to ρ (and ν) there, (m, m) or (2m, 2m), by sending
-    unit vectors through their pair system. Cost: O(m³).
-    """
-    pairs, m = smoother.pairs(rows, mu), len(rows)
-    if pairs.B is None:
-        return pairs.solve(eye_like(m, like))
-    unit = eye_like(2 * m, like)
-    found = pairs.held_out(unit[:m, :], unit[m:, :])
-    return namespace(like).concat([found.residual, found.force], axis=0).T
-
-
 def label_maps(smoother: Smoother, mu: float) -> list[ResidualMap]:
     """Targets to residuals and, where α leave with their rows, to α."""
     if not smoother.has_duals:
@@ -325,38 +299,11 @@ def training_sizes(
 
     There is one placement of the folds for all labelings, or one each, of the same shapes.
     """
-    xp = namespace(codes)
-    orders = np.stack([placement.order for placement in placements])
+    xp, trains = namespace(codes), np.stack([placement.trains for placement in placements])
+    trains = asarray_like(trains if weights is None else weights[:, None] * trains, codes)
+    of_class = [xp.astype(codes == number, trains.dtype) for number in range(n_classes)]
     if len(placements) == 1:
-        gone = xp.take(codes, index_like(orders[0], codes), axis=1)
+        sizes = [members @ trains[0, ...] for members in of_class]
     else:
-        gone = xp.take_along_axis(codes, index_like(orders, codes), axis=1)
-    gone_weights = None if weights is None else weights[orders]
-    everywhere = _compared(codes, None, n_classes, weights)
-    sizes: np.ndarray = everywhere - _compared(gone, placements[0], n_classes, gone_weights)
-    if weights is not None:  # what rounding leaves of a class that is gone
-        sizes[sizes < 1e-12 * weights.sum()] = 0.0
-    return sizes
-
-
-def _compared(
-    codes: Array, placement: Placement | None, n_classes: int, weights: np.ndarray | None
-) -> np.ndarray:
-    """Counts, or sums of weights (n,) or (B, n), of classes in every fold (B, k, c): a comparison
-    with each class.
-    """
-    xp = namespace(codes)
-    runs = [(1, slice(None))]
-    if placement is not None:
-        runs = [(run.count, run.places) for run in placement.runs]
-    w = None if weights is None else asarray_like(np.atleast_2d(weights), codes)
-    classes = []
-    for number in range(n_classes):
-        is_there = xp.astype(codes == number, xp.float64)
-        is_there = is_there if w is None else is_there * w
-        parts = [
-            xp.sum(xp.reshape(is_there[:, places], (codes.shape[0], count, -1)), axis=2)
-            for count, places in runs
-        ]
-        classes.append(xp.concat(parts, axis=1))
-    return np.array(to_numpy(xp.stack(classes, axis=2)))
+        sizes = [(members[:, None, :] @ trains)[:, 0, :] for members in of_class]
+    return np.array(to_numpy(xp.stack(sizes, axis=2)))

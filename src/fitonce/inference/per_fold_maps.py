@@ -2,11 +2,9 @@ r"""One decomposition per training set, shared by all labelings: for models that
 training rows but not on their labels.
 
 These are pipelines of transformers that do not use y, kernel parameters computed from the training
-rows, and hyper-parameters tuned inside every training set. A model is linear in its targets, so
-unit targets give the matrices of the maps
-
-    S: training targets → held-out targets
-    R = I - H: training targets → residuals, for the scatter E = YᵀRY
+rows, and hyper-parameters tuned inside every training set. All labelings are columns of the targets
+of one decomposition, which predicts the targets of the test rows and gives the residual scatter
+E = Yᵀ(I - H)Y.
 
 If something is tuned, each labeling makes the same choice as in a fit, in every training set
 (`choices`). All labelings share the decompositions and the products.
@@ -16,17 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, take
-from ..core.holdout import ResidualMap
+from ..core.arrays import Array, asarray_like, index_like, namespace, take
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
-from ..core.splits import Split, Splits
+from ..core.splits import Splits
 from ..core.ties import EPSILON, ROUNDING
 from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs, size_of_targets
@@ -38,7 +34,7 @@ from ..tuning.problem import Problem
 from ..tuning.trials import Parameters
 from ..tuning.tuner import Tuner
 from .choices import Choice, Choices, key_of
-from .deletion_maps import is_definite, kept_targets
+from .deletion_maps import kept_targets
 from .placements import Placement
 from .question import Question
 
@@ -94,39 +90,6 @@ class TrainedFold:
         """The shared decomposition with the labels of a tuner."""
         return self.problem(parameters, tuner).with_targets(tuner.data.targets)
 
-    @cached_property
-    def maps(self) -> tuple[Array, Array | None, bool]:
-        """Of the only choice: S (m, n) from unscaled training targets to held-out targets, diag(s)
-        R diag(s) where the readout needs it, and whether the kernel is definite.
-        """
-        assert self.fixed is not None
-        problem, mu = self.problem(dict(self.fixed[0])), self.fixed[1]
-        problem = problem.with_targets(eye_like(problem.n_samples, problem.smoother.Q0))
-        fitted = problem.fit(mu)
-        new = problem.kernel, self.X_test, problem.X
-        S = problem.solution(fitted, mu).values(*new, confounds=self.C_test)
-        if not self.readout.needs_scatter:
-            return S, None, True
-        R = fitted.residual
-        definite = self.readout.n_classes < 3 or is_definite(
-            problem.kernel, problem.smoother.has_duals, ResidualMap(R)
-        )
-        return S, R if problem.row_scale is None else problem.row_scale * R, definite
-
-    def by_maps(self, Y: Array) -> tuple[Array, Array, Array | None, bool]:
-        """What `predicted` gives, for many labelings of the only choice. Equal rows of S make sums
-        that differ by rounding only.
-        """
-        (S, R, definite), xp = self.maps, namespace(Y)
-        B, t, n = Y.shape
-        flat = xp.reshape(Y, (B * t, n))
-        P = xp.reshape(flat @ S.T, (B, t, -1))
-        unit = xp.max(xp.sum(xp.abs(S), axis=1)) * xp.max(xp.abs(Y), axis=-1)
-        E = None
-        if R is not None:
-            E = Y @ xp.matrix_transpose(xp.reshape(flat @ R, (B, t, n)))
-        return P, unit, E, definite
-
     def choices(self, values: np.ndarray, Y: Array) -> list[Choice]:
         """What the search chooses for each labeling: labels (B, n) or numbers (B, t, n), and their
         kept targets (B, t, n).
@@ -135,10 +98,10 @@ class TrainedFold:
             return [self.fixed] * len(values)
         return Choices(self.tuner, self.problem, values, Y).all()
 
-    def predicted(self, choice: Choice, Y: Array) -> tuple[Array, Array, Array | None, bool]:
+    def predicted(self, choice: Choice, Y: Array) -> tuple[Array, Array, Array | None]:
         """Targets (B, t, m) that a choice predicts for the test rows, from kept targets Y (B, t,
-        n); the size (B, t) of what they are summed from; the residual scatter (B, t, t) where the
-        readout needs it; and whether the kernel is known to be definite.
+        n); the size (B, t) of what they are summed from; and the residual scatter (B, t, t) where
+        the readout needs it.
         """
         xp, (B, t, n) = namespace(Y), Y.shape
         problem, mu = self.problem(dict(choice[0])), choice[1]
@@ -155,7 +118,7 @@ class TrainedFold:
             P[:, None, :, :], None if self.readout.n_classes else Y[:, None, :, :]
         )
         unit = largest[:, 0, :] + TERMS * xp.reshape(size, (B, t))
-        return P, unit, E, self.readout.n_classes < 3
+        return P, unit, E
 
 
 class PerFoldMaps:
@@ -169,17 +132,15 @@ class PerFoldMaps:
         question: Question,
         weights: np.ndarray | None,
         max_bytes: int,
-        splits: Sequence[Split] | None = None,
         groups: np.ndarray | None = None,
     ) -> None:
         """`groups` are those of the estimator's own splitter."""
         self.question, self.weights, self.max_bytes = question, weights, max_bytes
         self.groups = groups
-        self.splits = question.splits if splits is None else splits
         self.shared = FoldContext(question.estimator, question.X, question.y)
         self.shared.confounds = question.confounds
-        self._made = {0: self._make_fold(*self.splits[0])}
-        self._moved: dict[int, PerFoldMaps] = {}
+        self._latest = question.observed  # the placement whose training sets are kept
+        self._made = {0: self._make_fold(*question.splits[0])}
         self.readout = self._made[0].readout
 
     def block_size(self, placement: Placement) -> int:
@@ -231,25 +192,20 @@ class PerFoldMaps:
         numbers = np.array([placement.number for placement in placements])
         members = [np.flatnonzero(numbers == number) for number in dict.fromkeys(numbers.tolist())]
         parts = [
-            self._at(placements[own[0]])._fixed(values[own], None if sizes is None else sizes[own])
+            self._at(placements[own[0]], values[own], None if sizes is None else sizes[own])
             for own in members
         ]
         order = np.argsort(np.concatenate(members))
         return [joined(same, order) for same in zip(*parts, strict=True)]
 
-    def _at(self, placement: Placement) -> PerFoldMaps:
-        """The same for other folds; the latest are kept."""
-        if placement.number == 0:
-            return self
-        if placement.number not in self._moved:
-            given = self.question, self.weights, self.max_bytes, placement.splits, self.groups
-            self._moved = {placement.number: PerFoldMaps(*given)}
-        return self._moved[placement.number]
-
-    def _fixed(self, values: np.ndarray, sizes: np.ndarray | None) -> list[Outputs]:
+    def _at(
+        self, placement: Placement, values: np.ndarray, sizes: np.ndarray | None
+    ) -> list[Outputs]:
         """Outputs by fold of labelings with these folds."""
+        if placement.number != self._latest.number:
+            self._latest, self._made = placement, {}
         outputs = []
-        for number, (train, test) in enumerate(self.splits):
+        for number, (train, test) in enumerate(placement.splits):
             fold_sizes = None if sizes is None else sizes[:, number : number + 1, :]
             read, accuracy = self._outputs(number, values[..., train], fold_sizes)
             outputs.append(Outputs(read, values[..., test][:, None, ...], accuracy))
@@ -259,16 +215,15 @@ class PerFoldMaps:
         self, number: int, values: np.ndarray, sizes: np.ndarray | None
     ) -> tuple[Array, Array]:
         """Outputs of a fold's models, and their accuracy."""
-        fold = self._made.pop(number, None) or self._make_fold(*self.splits[number])
-        size = 24 * fold.setup.data.X.shape[0] ** 2 * len(self.splits)
-        if fold.fixed is not None or (fold.one_kernel and size <= self.max_bytes):
+        splits = self._latest.splits
+        fold = self._made.pop(number, None) or self._make_fold(*splits[number])
+        size = 24 * fold.setup.data.X.shape[0] ** 2 * len(splits)
+        if fold.one_kernel and size <= self.max_bytes:
             self._made[number] = fold
         like = dense_like(fold.setup.data.X)
         xp = namespace(like)
         Y = kept_targets(self.readout, values, like)
         own = None if sizes is None else asarray_like(sizes, like)
-        if fold.fixed is not None:
-            return self._read(*fold.by_maps(Y), own)
         places: dict[Choice, list[int]] = {}
         for place, choice in enumerate(fold.choices(values, Y)):
             places.setdefault(choice, []).append(place)
@@ -284,10 +239,11 @@ class PerFoldMaps:
         return outputs, accuracy
 
     def _read(
-        self, P: Array, unit: Array, E: Array | None, definite: bool, sizes: Array | None
+        self, P: Array, unit: Array, E: Array | None, sizes: Array | None
     ) -> tuple[Array, Array]:
         """Outputs of one fold's models from predicted targets (B, t, m), and their accuracy."""
         evidence = None if E is None else Evidence(E[:, None, :, :], sizes)
+        definite = self.readout.n_classes < 3  # else an indefinite kernel makes other axes
         read, size = self.readout.read_kept(P[:, None, :, :], unit[:, None, :], evidence, definite)
         return read, ROUNDING * size
 

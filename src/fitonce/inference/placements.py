@@ -56,38 +56,26 @@ class FoldRun:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where the folds lie. Number 0 is the observed one.
-
-    `base` and `to`: the folds of another placement with its row i at to[i].
-    """
+    """Where the folds lie. Number 0 is the observed one, from which others were moved."""
 
     number: int
-    given: list[Split]
+    splits: list[Split]
     n_samples: int
-    base: Placement | None = None
-    to: np.ndarray | None = None
-
-    @cached_property
-    def splits(self) -> list[Split]:
-        if self.to is None:
-            return self.given
-        return [(self.to[train], self.to[test]) for train, test in self.given]
+    observed: Placement | None = None
 
     @cached_property
     def deleted(self) -> list[np.ndarray]:
         """Every fold's deleted rows, its test rows first and in their own order."""
-        if self.base is not None and self.to is not None:
-            return [self.to[rows] for rows in self.base.deleted]
-        gone = [complement(train, self.n_samples) for train, _ in self.given]
+        gone = [complement(train, self.n_samples) for train, _ in self.splits]
         return [
             test if len(rows) == len(test) else np.concatenate([test, np.setdiff1d(rows, test)])
-            for rows, (_, test) in zip(gone, self.given, strict=True)
+            for rows, (_, test) in zip(gone, self.splits, strict=True)
         ]
 
     @cached_property
     def deletes(self) -> bool:
         """Whether training sets are what is left by deletion: none repeats rows."""
-        lengths = [len(train) for train, _ in self.given]
+        lengths = [len(train) for train, _ in self.splits]
         return [self.n_samples - len(rows) for rows in self.deleted] == lengths
 
     @cached_property
@@ -96,14 +84,17 @@ class Placement:
         return np.concatenate(self.deleted).astype(np.intp)
 
     @cached_property
-    def fold(self) -> np.ndarray:
-        """The number of the fold at every place of the order."""
-        return np.repeat(np.arange(len(self.deleted)), [len(rows) for rows in self.deleted])
+    def trains(self) -> np.ndarray:
+        """1 where a row (n) trains in a fold (k), else 0."""
+        there = np.ones((self.n_samples, len(self.deleted)))
+        for number, rows in enumerate(self.deleted):
+            there[rows, number] = 0.0
+        return there
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """(rows deleted, rows tested) of every fold; those of equal shapes can be stacked."""
-        n_tests = (len(test) for _, test in self.given)
+        n_tests = (len(test) for _, test in self.splits)
         return tuple(zip(map(len, self.deleted), n_tests, strict=True))
 
     @cached_property
@@ -119,7 +110,9 @@ class Placement:
 
     def moved(self, number: int, indices: np.ndarray) -> Placement:
         """These folds, moved as labels are by y[indices]."""
-        return Placement(number, self.given, self.n_samples, self, inverse(indices))
+        to = inverse(indices)
+        splits = [(to[train], to[test]) for train, test in self.splits]
+        return Placement(number, splits, self.n_samples, self)
 
 
 @dataclass(frozen=True)
@@ -138,7 +131,8 @@ class Labelling:
     def splits(self) -> list[Split]:
         if not self.together:
             return self.placement.splits
-        return self.placement.moved(-1, self.rearrangement.indices).splits
+        observed = self.placement.observed or self.placement
+        return observed.moved(-1, self.rearrangement.indices).splits
 
 
 def placement_sizes(
