@@ -12,7 +12,7 @@ from helpers_cli import FAST, N, pl, read_metadata, run, says, table
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 
-from fitonce import ClippedScaler, KernelRidge
+from fitonce import ClippedScaler, KernelRidge, load
 from fitonce.cli.columns import design
 from fitonce.cli.run import SCORES, main_score
 from fitonce.cli.show import warnings_of
@@ -204,6 +204,45 @@ def test_whole_numbers_are_classes_up_to_twenty(distinct, task):
     assert taken_apart(x=noise(len(y)), y=y).task == task
 
 
+@pytest.mark.parametrize(("rarest", "task"), [(2, "regression"), (3, "classification")])
+def test_whole_numbers_with_a_rare_value_are_counts(rarest, task):
+    y = np.repeat(np.arange(6), [30, 20, 10, 8, 5, rarest])
+    parts = taken_apart(x=noise(len(y)), y=y)
+    assert parts.task == task and ("like counts" in parts.notes[0]) == (task == "regression")
+    assert taken_apart(x=noise(len(y) - rarest), y=y[:-rarest]).task == "classification"  # five
+
+
+def test_a_long_tail_is_pointed_out_and_modelled_by_its_logarithm(folder):
+    """R² .39 became .79 for prices of 44 to 41,000."""
+    x = noise(N)
+    y = np.exp(6 + 1.5 * x + 0.2 * noise(N, 1))
+    frame = pl.DataFrame({"x": x, "y": y})
+    frame.write_csv("t.csv")
+    assert any("--log-target" in note for note in taken_apart(x=x, y=y).notes)
+    assert not any("--log-target" in note for note in taken_apart(x=x, y=np.log(y) ** 2).notes)
+    options = ("--log-target", "--no-page", *FAST)
+    assert "log(y) (" in run("fit", "t.csv", "-t", "y", *options).stdout
+    command = ("predict", "t-fitonce.skops", "t.csv", "--interval", "0.8")
+    found = pl.read_csv(run(*command).stdout.encode())
+    expected = np.exp(load("t-fitonce.skops").predict(frame.select("x")))
+    np.testing.assert_allclose(found["prediction"], expected, rtol=1e-9)
+    inside = found["prediction"].is_between(found["lower_80"], found["upper_80"])
+    assert inside.all() and (found["lower_80"] > 0).all()
+    scored = json.loads(run("validate", "t-fitonce.skops", "t.csv", "--json").stdout)
+    r2 = 1 - np.var(np.log(expected) - np.log(y)) / np.var(np.log(y))
+    assert scored["validation"]["intervals"]["r2"]["value"] == pytest.approx(r2, abs=0.01)
+    frame.with_columns(y=pl.col("y") - 500).write_csv("t.csv")
+    says(run("evaluate", "t.csv", "-t", "y", "--log-target"), "needs numbers above 0")
+
+
+def test_opposite_advice_is_one_hint():
+    """Subjects are numbered, first the healthy ones: a copy of the target, or units?"""
+    subject = np.repeat(np.arange(20), 6)
+    parts = taken_apart(subject=subject, x=noise(120), y=np.where(subject < 10, "p", "q"))
+    (hint,) = parts.hints
+    assert "--drop subject" in hint and "--group subject" in hint
+
+
 @pytest.mark.parametrize(("units", "named"), [(5, False), (6, True)])
 def test_units_are_told_from_levels_from_six_on(units, named):
     unit = np.repeat(np.arange(units), 12)
@@ -248,6 +287,7 @@ def test_an_identifier_with_a_few_repeats_is_no_feature():
         (["1.234,5 €", "2,5 €", "7 €"], [1234.5, 2.5, 7]),
         (["1,234,567", "1,000", "12"], [1234567, 1000, 12]),
         (["1 234", "5", "12 000"], [1234, 5, 12000]),
+        (["$1,234", "$12", "$12,000"], [1234, 12, 12000]),
         (["1'234.5", "5", "6"], [1234.5, 5, 6]),
     ],
 )

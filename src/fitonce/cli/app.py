@@ -82,6 +82,7 @@ def fit(
     drop: o.Drop = None,
     keep: o.Keep = None,
     categorical: o.Categorical = None,
+    log_target: o.LogTarget = False,
     missing: o.Missing = None,
     separator: o.Separator = None,
     header: o.Header = None,
@@ -158,6 +159,7 @@ def evaluate(
     drop: o.Drop = None,
     keep: o.Keep = None,
     categorical: o.Categorical = None,
+    log_target: o.LogTarget = False,
     missing: o.Missing = None,
     separator: o.Separator = None,
     header: o.Header = None,
@@ -203,6 +205,7 @@ def compare(
     drop: o.Drop = None,
     keep: o.Keep = None,
     categorical: o.Categorical = None,
+    log_target: o.LogTarget = False,
     missing: o.Missing = None,
     separator: o.Separator = None,
     header: o.Header = None,
@@ -217,7 +220,7 @@ def compare(
 ) -> None:
     """Compare several models on the same held-out rows, with all differences between them.
 
-    o.Kernel models are tuned in every training set. The interval of a difference is the corrected
+    Kernel models are tuned in every training set. The interval of a difference is the corrected
     resampled t interval of Nadeau and Bengio. A second p-value comes from sign flips of rows (or
     groups).
     """
@@ -242,6 +245,7 @@ def permute(
     drop: o.Drop = None,
     keep: o.Keep = None,
     categorical: o.Categorical = None,
+    log_target: o.LogTarget = False,
     missing: o.Missing = None,
     separator: o.Separator = None,
     header: o.Header = None,

@@ -38,6 +38,7 @@ from .values import (
     in_order,
     kind_of,
     labels,
+    logarithm_of,
     sentinel,
     target_of,
     weights_of,
@@ -60,6 +61,7 @@ BY_CHANCE = 10  # times as many copies as by chance are no chance
 MANY_ROWS = 30  # from which an order is told from chance
 ALIKE = 0.8  # correlation of a target with that of the next row; 0 in shuffled rows
 COPY_ROWS = 10  # fewest rows in which a copy can be distinguished from chance
+SKEWED = 2.0  # skewness of a target from which its logarithm is mentioned
 SAME_ORDER = 0.999999  # rank correlation from which a number counts as the target transformed
 
 
@@ -88,7 +90,9 @@ class Design:
 
     @property
     def target(self) -> str:
-        return str(self.identity["target"])
+        """What is predicted, in words."""
+        name = str(self.identity["target"])
+        return f"log({name})" if self.identity["log_target"] else name
 
     @property
     def forward(self) -> bool:
@@ -142,6 +146,7 @@ def design(
     drop: Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     categorical: Sequence[str] | None = None,
+    log_target: bool = False,
     features: Sequence[Feature] | None = None,
 ) -> Design:
     """Split a table into features, target, groups, weights and confounds; `features` are those of
@@ -179,6 +184,12 @@ def design(
     refuse((frame.height < FEWEST_ROWS, f"{few}model."))
     numbers, frame = frame[ROW].to_numpy(), frame.drop(ROW)
     y, task = target_of(frame[target], task, remarks)
+    if log_target:
+        y = logarithm_of(target, y, task)
+    elif task == "regression" and is_skewed(y):
+        remarks.add(
+            f"a few values of {target!r} are very large: --log-target predicts its logarithm"
+        )
     identifiers: list[str] = []
     if features is None:
         features, X, identifiers = find_features(frame.drop(used), keep, categorical, remarks)
@@ -188,7 +199,7 @@ def design(
     none = f"{table.name} has no usable column to predict {target!r} from. {reasons}"
     refuse((X.width == 0, none))
     adjusting = [confound_of(frame[name], name in categorical) for name in uses["confound"]]
-    hints = [*about_copies(target, y, task, X), *about_units(target, y, X)]
+    hints = list(about_copies(target, y, task, X))
     groups = None if group is None else labels(frame[group])
     if time is not None:
         check_first_span(target, y, task)
@@ -216,6 +227,7 @@ def design(
         identity={
             **single,
             "task": task,
+            "log_target": log_target,
             "columns": [feature.identity for feature in features],
             "identifiers": identifiers,
             "confounds": [feature.identity for feature in adjusting],
@@ -370,14 +382,44 @@ def _date_parts(column: pl.Series, remarks: Remarks) -> Iterator[tuple[Feature, 
 # ---- what may make the scores worthless ----------------------------------------------------------
 
 
-def about_copies(target: str, y: np.ndarray, task: str, features: Iterable[pl.Series]) -> list[str]:
-    """Features that are the target under another name, which makes the scores meaningless."""
-    return [
-        f"{values.name!r} predicts {target!r} without error: if it is a copy of the target, or "
-        f"known only after it, use {option('drop', values.name)}"
-        for values in features
-        if len(y) >= COPY_ROWS and _is_copy(values, y, task)
-    ]
+def is_skewed(y: np.ndarray) -> bool:
+    """Whether positive numbers have a long tail of large ones, which their logarithm has not."""
+    if y.min() <= 0:
+        return False
+    skew, of_log = (pl.Series(values).skew() or 0.0 for values in (y, np.log(y)))
+    return skew > SKEWED and abs(of_log) < skew / 2
+
+
+def about_copies(
+    target: str, y: np.ndarray, task: str, features: Iterable[pl.Series]
+) -> Iterator[str]:
+    """Features that are the target under another name, which makes the scores meaningless, or units
+    measured several times, which must not stand on both sides of a split.
+    """
+    for values in features:
+        name, units = values.name, _are_units(values, y)
+        drop, group = option("drop", name), option("group", name)
+        if len(y) >= COPY_ROWS and _is_copy(values, y, task):
+            other = f"; if it names units that were measured repeatedly, {group}" if units else ""
+            yield (
+                f"{name!r} predicts {target!r} without error: if it is a copy of the target, or "
+                f"known only after it, use {drop}{other}"
+            )
+        elif units:
+            yield (
+                f"all rows with the same value of {name!r} have the same {target!r}, for each of "
+                f"its {values.n_unique()} values: if these are units that were measured "
+                f"repeatedly, add {group}; otherwise the scores are too optimistic "
+                "for new ones"
+            )
+
+
+def _are_units(values: pl.Series, y: np.ndarray) -> bool:
+    """Whether values are repeated, and the target never changes within one of them."""
+    told, distinct = pl.Series("y", y), values.n_unique()
+    fewest = max(FEWEST_UNITS, 2 * min(told.n_unique(), MOST_LEVELS))
+    pairs = pl.DataFrame([values.alias("x"), told])
+    return fewest < distinct <= len(y) / 2 and pairs.n_unique() == distinct
 
 
 def _is_copy(values: pl.Series, y: np.ndarray, task: str) -> bool:
@@ -396,22 +438,6 @@ def _is_copy(values: pl.Series, y: np.ndarray, task: str) -> bool:
         return False
     ranks, others = (v.rank().to_numpy() for v in (values, target))
     return bool(abs(np.corrcoef(ranks, others)[0, 1]) > SAME_ORDER)
-
-
-def about_units(target: str, y: np.ndarray, features: Iterable[pl.Series]) -> list[str]:
-    """Features with repeated values within which the target never changes: units measured several
-    times, which must not stand on both sides of a split.
-    """
-    told = pl.Series("y", y)
-    levels = told.n_unique()
-    return [
-        f"all rows with the same value of {values.name!r} have the same {target!r}, for each of "
-        f"its {values.n_unique()} values: if these are units that were measured repeatedly, add "
-        f"{option('group', values.name)}; otherwise the scores are too optimistic for new ones"
-        for values in features
-        if max(FEWEST_UNITS, 2 * min(levels, MOST_LEVELS)) < values.n_unique() <= len(y) / 2
-        and pl.DataFrame([values.alias("x"), told]).n_unique() == values.n_unique()
-    ]
 
 
 def copies_together(X: pl.DataFrame, y: np.ndarray) -> tuple[np.ndarray | None, list[str]]:

@@ -80,6 +80,15 @@ Header = Annotated[
     bool | None,
     setting(TABLE, "Whether the first row has the column names.", "--header/--no-header"),
 ]
+LogTarget = Annotated[
+    bool,
+    setting(
+        TABLE,
+        "Predict the logarithm of a positive target, which scores refer to; `predict` gives "
+        "numbers on its own scale.",
+        "--log-target",
+    ),
+]
 Sheet = Annotated[Text, setting(TABLE, "Sheet of a spreadsheet; the first if not given.")]
 Effort = Annotated[
     str,

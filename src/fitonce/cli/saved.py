@@ -69,6 +69,8 @@ def predict_rows(given: Given) -> None:
         predictions = _predictions(estimator, X, confounds_of(table, adjusting))
         if given["interval"] is not None:
             predictions += _intervals(estimator, known, X, given["interval"])
+    if known.get("log_target"):
+        predictions = [values.exp() for values in predictions]
     target = known.get("target")
     scored = f"the rows have the target {target!r}: `fitonce validate` scores the model on them"
     again = [scored] if target in table.frame.columns else []
@@ -237,5 +239,6 @@ def own_rows(estimator: Any, given: Given, second: bool = False) -> Design:
         weight=given["weight"] or roles["weight"],
         confound=[feature.name for feature in adjusting],
         categorical=[feature.name for feature in adjusting if feature.is_category],
+        log_target=known.get("log_target", False),
         features=features,
     )

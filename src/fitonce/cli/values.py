@@ -45,6 +45,7 @@ MOSTLY_DATES = 0.9  # share of dates in a column of dates
 MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
 LARGEST = 1e100  # larger numbers cannot be squared and summed, and count as missing
 COMMA = ","  # the format of numbers with decimal commas
+MONEY = r"[$€£¥]"
 SIGN, GAP = r"[%$€£¥]", r"'’ \u00a0\u202f"  # around numbers, and between their thousands
 NUMBER_TEXT = (
     r"^[-+]?{sign}?\s?[-+]?([1-9]\d{{0,2}}([{gap}{group}]\d{{3}})+|\d+)?([{point}]\d*)?"
@@ -58,6 +59,8 @@ SENTINELS: list[int] = [
 ]  # 99, 999, …
 SPANS = 5  # of time, each predicted from the rows before it
 CONTINUOUS_ABOVE = 20  # a target with more distinct numbers than this is a regression target
+COUNTS_ABOVE = 5  # whole numbers with more values, one of them in few rows, are counts
+FEWEST, RAREST = 3, 0.01  # rows of a class, and their share
 MOST_CLASSES = 100  # without being asked for: more take many minutes
 
 
@@ -138,15 +141,16 @@ def _floats(text: pl.Series, comma: bool) -> pl.Series:
 
 def has_decimal_commas(series: pl.Series) -> bool:
     """Whether commas in the numbers of a column stand before decimals, not between thousands: what
-    makes numbers of more of its values.
+    makes numbers of more of its values. Amounts of money have no three decimals.
     """
     if series.dtype != pl.String or plain_numbers(series) is not None:
         return False
     thousands, decimals = (_floats(series, comma) for comma in (False, True))
     if thousands.null_count() != decimals.null_count():
         return decimals.null_count() < thousands.null_count()
+    money = series.str.contains(MONEY).any()
     unsure = series.filter((thousands != decimals) & series.str.contains(COMMA, literal=True))
-    if unsure.len():
+    if unsure.len() and not money:
         example = unsure[0]
         raise UserError(
             f"{series.name!r} has values such as {example!r}, which could be "
@@ -281,17 +285,18 @@ def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarra
         ),
     )
     whole = bool(np.all((values == np.round(values)) & (np.abs(values) < LARGEST_WHOLE)))
-    auto = task == "auto"
+    auto, rarest = task == "auto", series.value_counts()["count"].to_numpy().min()
+    counts = distinct > COUNTS_ABOVE and rarest < max(FEWEST, RAREST * n)
     if auto:
-        few = distinct == 2 or (whole and distinct <= min(CONTINUOUS_ABOVE, n // 2))
+        few = (whole and distinct <= min(CONTINUOUS_ABOVE, n // 2) and not counts) or distinct == 2
         task = "classification" if few or numbers is None else "regression"
     if auto and numbers is not None and distinct > 2:
         remarks.add(
             f"{said} has {distinct} distinct whole numbers: classification (change with --task "
             "regression)"
             if task == "classification"
-            else f"{said} looks continuous ({distinct:,} distinct numbers): regression (change "
-            "with --task classification)"
+            else f"{said} looks {'like counts' if whole else 'continuous'} ({distinct:,} distinct "
+            "numbers): regression (change with --task classification)"
         )
     if task == "regression":
         return values, task
@@ -317,6 +322,13 @@ def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarra
         ),
     )
     return found, task
+
+
+def logarithm_of(target: str, y: np.ndarray, task: str) -> np.ndarray:
+    """The logarithm of a target, which must be positive."""
+    wrong = task != "regression" or y.min() <= 0
+    refuse((wrong, f"--log-target needs numbers above 0, which the target {target!r} has not."))
+    return np.asarray(np.log(y))
 
 
 def weights_of(series: pl.Series) -> np.ndarray:
