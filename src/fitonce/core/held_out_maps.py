@@ -30,6 +30,7 @@ from .spectrum import Spectrum, complement_solver
 from .splits import complement
 
 DEPENDENT = 1e-12  # what the others may differ from what the basis makes of them, relative
+SKETCH = 20  # numbers for each matrix, from random vectors, by which this is found
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,11 @@ def thin_map(spectrum: Spectrum, deletion: Deletion, mus: np.ndarray) -> HeldOut
 
 def held_out_map(train: np.ndarray, tested: np.ndarray, matrices: Array) -> HeldOutMap:
     """From the matrices (m, k, n_Tr) of all mu: their basis."""
-    xp, m = namespace(matrices), int(matrices.shape[0])
-    flat = xp.reshape(matrices, (m, -1))
+    xp, (m, k, n) = namespace(matrices), matrices.shape
+    # what depends on others among the matrices does so among their products with a few vectors
+    several = min(n, 1 + SKETCH * m // k)
+    some = np.random.default_rng(0).normal(size=(n, several))
+    flat = xp.reshape(matrices @ asarray_like(some, matrices), (m, -1))
     norms = xp.sqrt(xp.sum(flat**2, axis=1))
     if m == 1 or flat.shape[1] <= m or not bool(xp.all(norms > 0)):
         return HeldOutMap(train, tested, matrices)

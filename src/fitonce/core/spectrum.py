@@ -223,6 +223,8 @@ class Spectrum(Diagonalized):
 
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         """V (λ + μ)⁻¹ VᵀY: what lies outside V is left out."""
+        if self.complete:
+            return dual
         inverse = 1.0 / (self.eigenvalues[:, None] + mu)
         return self.apply(inverse, zeros_like_shape((1,), inverse), Y)[0, ...]
 

@@ -82,8 +82,8 @@ def solve_by_target(model: Any, record: FitRecord, alpha: Any) -> None:
             for name, values in solved.items():
                 if name not in kept:
                     dtype = values.dtype if name == "intercept" else columns.precision(like)
-                    shape = int(values.shape[0]), t
-                    kept[name] = namespace(like).empty(shape, dtype=dtype, device=device(like))
+                    shape = t, int(values.shape[0])  # columns are written side by side
+                    kept[name] = namespace(like).empty(shape, dtype=dtype, device=device(like)).T
                 _put(kept[name], block.start + chosen, values)
         progress(block.stop - block.start)
     if dual:
