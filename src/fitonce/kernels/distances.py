@@ -31,7 +31,7 @@ from .radial import EUCLIDEAN, MANHATTAN, RADIAL
 NEAR_ONE = float(np.log(2.0))  # if all values exceed one half, one is subtracted
 MEDIAN_OF = 101  # rows, from the first to the last
 CLOSE = 1e-6  # squared distances below this share of the squared norms come from differences
-ROWS, DEVICE_ROWS = 128, 4096  # rows of a matrix processed at a time
+ELEMENTS, DEVICE_ROWS = 1 << 16, 4096  # of a matrix processed at a time: on the host half a MiB
 PAIR_ELEMENTS = 1 << 21  # entries of differences computed at a time
 FULL = 0.9  # a sparse column with at least this share of entries is shifted like a dense one
 
@@ -80,7 +80,7 @@ def _at_once(A: Array) -> int:
     """Rows to process at a time: few on the host, so that intermediate results stay in the
     cache.
     """
-    return ROWS if is_numpy(A) else DEVICE_ROWS
+    return max(1, ELEMENTS // A.shape[1]) if is_numpy(A) else DEVICE_ROWS
 
 
 class DistancesTo:
@@ -177,10 +177,9 @@ def _widest(manhattan: bool, points: Array) -> float:
 def _squared(X: Array, Y: Array) -> Array:
     """‖x‖² + ‖y‖² - 2x·y, in place, since memory limits the number of rows on a device."""
     xp = namespace(X)
-    D, of_X, of_Y = X @ Y.T, _sizes(X), _sizes(Y)
+    D, of_X, of_Y = X @ (-2.0 * Y).T, _sizes(X), _sizes(Y)
     for rows in row_blocks(D.shape[0], _at_once(D)):
-        squared = -2.0 * D[rows, :]
-        squared += of_X[rows, None]
+        squared = D[rows, :] + of_X[rows, None]
         squared += of_Y[None, :]
         D[rows, :] = xp.clip(squared, 0.0, None)
         if X is Y:  # the distance of a row from itself is zero
