@@ -145,7 +145,7 @@ def test_files_equal_memory(tmp_path, kind):
 def test_whole_numbers_first_in_a_csv(tmp_path):
     """The first block of a CSV has whole numbers only, a later one does not."""
     require("pyarrow")
-    from fitonce.rows import table as sources
+    from fitonce.rows import files as sources
 
     path = tmp_path / "t.csv"
     lines = (

@@ -5,7 +5,15 @@ known it becomes a `SumPlan`, and with weights and widths decided a `SummedKerne
 kernel like any other.
 """
 
-from .distances import DistancesTo, PointKernel, off_origin
+from .distances import (
+    EUCLIDEAN,
+    MANHATTAN,
+    RADIAL,
+    SQUARED,
+    DistancesTo,
+    PointKernel,
+    off_origin,
+)
 from .formulas import (
     FAMILIES,
     OVERFLOW,
@@ -20,9 +28,16 @@ from .formulas import (
     largest_entry,
     scale_gamma,
 )
-from .kernel_sum import TUNED_WIDTHS, KernelSum
-from .radial import EUCLIDEAN, MANHATTAN, RADIAL, SQUARED
-from .sum_kernel import GAMMA, WEIGHTS, MatrixLookup, Member, SummedKernel, SumPlan
+from .sums import (
+    GAMMA,
+    TUNED_WIDTHS,
+    WEIGHTS,
+    KernelSum,
+    MatrixLookup,
+    Member,
+    SummedKernel,
+    SumPlan,
+)
 
 __all__ = [
     "EUCLIDEAN",

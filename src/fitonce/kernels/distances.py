@@ -1,5 +1,14 @@
-r"""Kernels of distances (`radial.py` has their formulas), computed without losing digits in
-float64.
+r"""Kernels of distances: functions φ(z) of one number, z = γ times the distance of two rows, with
+derivatives, computed without losing digits in float64.
+
+    name          distance        φ(z)
+    rbf           ‖x - y‖₂²       exp(-z)
+    laplacian     ‖x - y‖₁        exp(-z)
+    exponential   ‖x - y‖₂        exp(-z)                          Matérn 1/2
+    matern32      ‖x - y‖₂        (1 + u) exp(-u),                 u = √3 z
+    matern52      ‖x - y‖₂        (1 + u + u²/3) exp(-u),          u = √5 z
+
+z φ'(z) is the derivative in log γ.
 
 **Rows far from the origin.** ‖x - y‖² = ‖x‖² + ‖y‖² - 2x·y loses digits if ‖x‖² is larger than the
 distance. Distances do not change if all rows are shifted, so rows are shifted by the medians of
@@ -15,8 +24,9 @@ computed instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import factorial, sqrt
 from typing import Any
 
 import numpy as np
@@ -26,7 +36,6 @@ from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
 from ..core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, take, to_numpy
 from ..core.spectrum import row_blocks
-from .radial import EUCLIDEAN, MANHATTAN, RADIAL
 
 NEAR_ONE = float(np.log(2.0))  # if all values exceed one half, one is subtracted
 MEDIAN_OF = 101  # rows, from the first to the last
@@ -34,6 +43,9 @@ CLOSE = 1e-6  # squared distances below this share of the squared norms come fro
 ELEMENTS, DEVICE_ROWS = 1 << 16, 4096  # of a matrix processed at a time: on the host half a MiB
 PAIR_ELEMENTS = 1 << 21  # entries of differences computed at a time
 FULL = 0.9  # a sparse column with at least this share of entries is shifted like a dense one
+SQUARED, EUCLIDEAN, MANHATTAN = "squared", "euclidean", "manhattan"
+TERMS = 26  # of the series of φ - 1, which reaches eps up to SERIES_UP_TO
+SERIES_UP_TO = 1.6
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,53 @@ class PointKernel:
 
     def __call__(self, X: Array) -> Array:
         return self.function(X)
+
+
+@dataclass(frozen=True)
+class Radial:
+    """φ = P(u) exp(-u), u = scale·z, with the coefficients of P, lowest first."""
+
+    distance: str
+    scale: float = 1.0
+    P: tuple[float, ...] = (1.0,)
+
+    def value(self, u: Array) -> Array:
+        decay = namespace(u).exp(-u)
+        return decay if len(self.P) == 1 else _polynomial(self.P, u) * decay
+
+    def less_one(self, u: Array) -> Array:
+        """φ - 1 without loss of digits where φ is close to one: the first powers of u cancel in the
+        product of P with the series of exp(-u), so that their sum would lose digits.
+        """
+        xp = namespace(u)
+        if len(self.P) == 1:
+            return xp.expm1(-u)
+        exponential = [(-1.0) ** k / factorial(k) for k in range(TERMS)]
+        product = np.convolve(self.P, exponential)[2:TERMS].tolist()
+        return xp.where(u < SERIES_UP_TO, _polynomial(product, u) * u**2, self.value(u) - 1.0)
+
+    def log_slope(self, u: Array) -> Array:
+        """∂φ/∂log z = u (P' - P) exp(-u)."""
+        derivative = [*(k * c for k, c in enumerate(self.P) if k), 0.0]
+        difference = [a - b for a, b in zip(derivative, self.P, strict=True)]
+        return u * _polynomial(difference, u) * namespace(u).exp(-u)
+
+
+def _polynomial(coefficients: Sequence[float], u: Array) -> Any:
+    """Σ c_k uᵏ, by Horner's rule; a number where it is constant."""
+    total: Any = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        total = total * u + c
+    return total
+
+
+RADIAL = {
+    "rbf": Radial(SQUARED),
+    "laplacian": Radial(MANHATTAN),
+    "exponential": Radial(EUCLIDEAN),
+    "matern32": Radial(EUCLIDEAN, sqrt(3.0), (1.0, 1.0)),
+    "matern52": Radial(EUCLIDEAN, sqrt(5.0), (1.0, 1.0, 1.0 / 3.0)),
+}
 
 
 def distance_kernel(name: str, gamma: Any, points: Array, constant: bool) -> PointKernel:
@@ -60,7 +119,7 @@ def distance_kernel(name: str, gamma: Any, points: Array, constant: bool) -> Poi
     def kernel(X: Array) -> Array:
         K = distances(X)
         for rows in row_blocks(K.shape[0], _at_once(K)):
-            K[rows, :] = profile(width * K[rows, :])
+            K[rows, :] = profile(width * radial.scale * K[rows, :])
         return K
 
     return PointKernel(kernel, float(shifted))
@@ -71,8 +130,7 @@ def log_gamma_slope(name: str, gamma: float, X: Array) -> Array:
     radial = RADIAL[name]
     slope = DistancesTo(radial.distance, X)(X)
     for rows in row_blocks(slope.shape[0], _at_once(slope)):
-        z = gamma * slope[rows, :]
-        slope[rows, :] = z * radial.slope(z)
+        slope[rows, :] = radial.log_slope(gamma * radial.scale * slope[rows, :])
     return slope
 
 
@@ -80,7 +138,7 @@ def _at_once(A: Array) -> int:
     """Rows to process at a time: few on the host, so that intermediate results stay in the
     cache.
     """
-    return max(1, ELEMENTS // A.shape[1]) if is_numpy(A) else DEVICE_ROWS
+    return max(1, ELEMENTS // max(1, A.shape[1])) if is_numpy(A) else DEVICE_ROWS
 
 
 class DistancesTo:

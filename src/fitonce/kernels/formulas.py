@@ -19,8 +19,7 @@ from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.rows import dense_like, is_rows
 from ..core.spectrum import row_blocks
-from .distances import PointKernel, distance_kernel, log_gamma_slope
-from .radial import MANHATTAN, RADIAL, SQUARED
+from .distances import MANHATTAN, RADIAL, SQUARED, PointKernel, distance_kernel, log_gamma_slope
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
