@@ -61,99 +61,78 @@ def refused(error, match: str, call, *args, **kwargs) -> None:
             call(*args, **kwargs)
 
 
+def refused_fit(estimator, match: str, rows=X, y=None, error=ValueError, **given) -> None:
+    """`given`: parameters of the estimator, and of `fit`."""
+    y = targets(estimator) if y is None else y
+    of_fit = {name: given.pop(name) for name in ("sample_weight", "groups") if name in given}
+    model = estimator(**given)
+    refused(error, match, model.fit, rows, y, **of_fit)
+
+
+def with_match(cases: dict[str, object]):
+    """Parametrize by what is said, and what is given."""
+    ids = [match[:40] for match in cases]
+    return pytest.mark.parametrize(("match", "given"), cases.items(), ids=ids)
+
+
 # ---- data ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("rows", "match"),
-    [
-        (replaced(X, np.nan), "Input X contains NaN"),
-        (replaced(X, np.inf), "Input X contains infinity"),
-        (X[:, 0], "Expected 2D array, got 1D array"),
-        (X[:, :0], r"0 feature\(s\).*minimum of 1"),
-        (X[:-1], r"inconsistent numbers of samples: \[29, 30\]"),
-        (X * 1j, "Complex data not supported"),
-    ],
-    ids=["nan", "inf", "1-d", "no features", "length", "complex"],
+@with_match(
+    {
+        "Input X contains NaN": replaced(X, np.nan),
+        "Input X contains infinity": replaced(X, np.inf),
+        "Expected 2D array, got 1D array": X[:, 0],
+        r"0 feature\(s\).*minimum of 1": X[:, :0],
+        r"inconsistent numbers of samples: \[29, 30\]": X[:-1],
+        "Complex data not supported": X * 1j,
+    }
 )
 @every_estimator
-def test_bad_rows(estimator, rows, match):
-    refused(ValueError, match, estimator().fit, rows, targets(estimator))
+def test_bad_rows(estimator, match, given):
+    refused_fit(estimator, match, given)
 
 
 @pytest.mark.parametrize("n", [0, 1])
 @every_estimator
 def test_too_few_rows(estimator, n):
-    refused(
-        ValueError,
-        rf"{n} sample\(s\).*minimum of 2 is required",
-        estimator().fit,
-        X[:n],
-        targets(estimator)[:n],
-    )
+    match = rf"{n} sample\(s\).*minimum of 2 is required"
+    refused_fit(estimator, match, X[:n], targets(estimator)[:n])
 
 
 @every_estimator
 def test_bad_targets(estimator):
-    refused(
-        ValueError, "Input y contains NaN", estimator().fit, X, replaced(targets(estimator), np.nan)
-    )
-    refused(
-        ValueError,
-        "Input y contains infinity",
-        estimator().fit,
-        X,
-        replaced(targets(estimator), np.inf),
-    )
+    y = targets(estimator)
+    refused_fit(estimator, "Input y contains NaN", y=replaced(y, np.nan))
+    refused_fit(estimator, "Input y contains infinity", y=replaced(y, np.inf))
     refused(ValueError, "the target y is None", estimator().fit, X, None)
-    refused(ValueError, "dim|shape", estimator().fit, X, np.ones((N, 2, 2)))
+    refused_fit(estimator, "dim|shape", y=np.ones((N, 2, 2)))
 
 
 @every_classifier
 def test_bad_labels(estimator):
-    refused(
-        ValueError,
-        "at least 2 classes, but the data contains only one class: .*Check the labels",
-        estimator().fit,
-        X,
-        np.zeros(N),
+    one = "at least 2 classes"
+    refused_fit(
+        estimator, f"{one}, but the data contains only one class: .*Check the labels", y=np.zeros(N)
     )
-    refused(
-        ValueError,
-        "at least 2 classes.*or the sample weights",
-        estimator().fit,
-        X,
-        LABELS,
-        sample_weight=LABELS == 0,
-    )
-    refused(ValueError, "Unknown label type: continuous", estimator().fit, X, NUMBERS)
-    refused(
-        ValueError,
-        r"y should be a 1d array, got an array of shape \(30, 2\)",
-        estimator().fit,
-        X,
-        np.ones((N, 2)),
-    )
-    refused(
-        (TypeError, ValueError), "label", estimator().fit, X, np.array(["a", 1] * 15, dtype=object)
-    )
+    refused_fit(estimator, f"{one}.*or the sample weights", sample_weight=LABELS == 0)
+    refused_fit(estimator, "Unknown label type: continuous", y=NUMBERS)
+    several = r"y should be a 1d array, got an array of shape \(30, 2\)"
+    refused_fit(estimator, several, y=np.ones((N, 2)))
+    mixed = np.array(["a", 1] * 15, dtype=object)
+    refused_fit(estimator, "label", y=mixed, error=(TypeError, ValueError))
 
 
 def test_targets_that_are_not_numbers():
-    refused(ValueError, "could not convert string to float", KernelRidge().fit, X, ["a"] * N)
-    refused(ValueError, "overflow.*Scale the targets", KernelRidge().fit, X, NUMBERS * 1e200)
+    refused_fit(KernelRidge, "could not convert string to float", y=["a"] * N)
+    refused_fit(KernelRidge, "overflow.*Scale the targets", y=NUMBERS * 1e200)
 
 
 @every_estimator
 def test_bad_rows_in_predict(estimator):
     model = estimator(alpha=1.0).fit(X, targets(estimator))
-    for method in (
-        "predict",
-        "decision_function",
-        "predict_proba",
-        "predict_log_proba",
-        "transform",
-    ):
+    probable = "decision_function", "predict_proba", "predict_log_proba"
+    for method in ("predict", *probable, "transform"):
         if hasattr(model, method):
             call = getattr(model, method)
             refused(ValueError, "contains NaN", call, replaced(X, np.nan))
@@ -178,121 +157,94 @@ def test_alpha_that_is_not_positive_and_finite(estimator, alpha):
         "alpha must be positive and finite, got .* instead: it is added to the eigenvalues.*Use a "
         "small positive number"
     )
-    refused(ValueError, match, estimator(alpha=alpha).fit, X, targets(estimator))
+    refused_fit(estimator, match, alpha=alpha)
     if np.ndim(alpha) == 0:
         refused(ValueError, match, estimator(alpha=1.0).fit(X, targets(estimator)).at, alpha)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "error", "match"),
-    [
-        (
-            "auto",
-            ValueError,
-            'alpha must be "tune", a positive number or an array of candidates, '
-            "got 'auto' instead",
-        ),
-        (None, (ValueError, TypeError), "alpha must be .*got None"),
-        ([1.0, "a"], TypeError, "an array of candidates, got"),
-        ({}, TypeError, "an array of candidates, got"),
+@every_estimator
+def test_alpha_that_is_no_number(estimator):
+    accepted = 'alpha must be "tune", a positive number or an array of candidates, got '
+    for alpha, error, match in (
+        ("auto", ValueError, f"{accepted}'auto' instead"),
+        (None, TypeError, f"{accepted}None"),
+        ([1.0, "a"], TypeError, accepted),
+        ({}, TypeError, accepted),
         ([], ValueError, r"one-dimensional array of candidates, got an array of shape \(0,\)"),
         ([[1.0, 2.0]], ValueError, r"shape \(1, 2\) instead.*not one per target"),
-    ],
-    ids=str,
-)
-@every_estimator
-def test_alpha_that_is_no_number(estimator, alpha, error, match):
-    refused(error, match, estimator(alpha=alpha).fit, X, targets(estimator))
-
-
-@every_estimator
-def test_at_takes_one_number(estimator):
+    ):
+        refused_fit(estimator, match, error=error, alpha=alpha)
     model = estimator(alpha=1.0).fit(X, targets(estimator))
     for alpha in ("tune", [1.0, 2.0]):
         refused(ValueError, "alpha must be a single positive number here", model.at, alpha)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "match"),
-    [
-        ({"gamma": -1.0}, 'gamma must be a positive finite number, "tune", "scale".* got -1.0'),
-        ({"gamma": 0}, "gamma must be .* got 0 instead"),
-        ({"gamma": np.nan}, "gamma must be .* got nan"),
-        ({"kernel": "laplacian", "gamma": [1.0]}, r"gamma must be .* got \[1.0\]"),
-        ({"kernel": "poly", "gamma": np.inf}, "gamma must be a finite number"),
-        ({"kernel": "poly", "degree": "three"}, "degree must be a finite number.* got 'three'"),
-        ({"kernel": "poly", "degree": None}, "degree must be a finite number.* got None"),
-        ({"kernel": "sigmoid", "coef0": np.nan}, "coef0 must be a finite number.* got nan"),
-        (
-            {"kernel": "gaussian"},
-            "kernel must be one of 'linear', 'rbf', .* a callable .* list of names, got 'gaussian'",
-        ),
-        ({"kernel": None}, "kernel must be one of .* got None"),
-        ({"kernel": ["gaussian"]}, "kernel must be one of .* got 'gaussian'"),
-        ({"kernel": []}, "kernel must"),
-        ({"penalty": "l2"}, "penalty must be one of 'function', 'dual'.* got 'l2' instead"),
-        ({"penalty": None}, "penalty must be one of"),
-        ({"kernel_params": [1]}, r"kernel_params must be one of None, a dict, got \[1\]"),
-        ({"cv": 1}, "n_splits=2 or more, got n_splits=1"),
-        ({"cv": 40}, "Cannot have number of splits n_splits=40 greater than"),
-        ({"cv": "five"}, "Expected `?cv`? as an integer"),
-        ({"cv": []}, "cv|split"),
-    ],
-    ids=str,
+@with_match(
+    {
+        'gamma must be a positive finite number, "tune", "scale".* got -1.0': {"gamma": -1.0},
+        "gamma must be .* got 0 instead": {"gamma": 0},
+        "gamma must be .* got nan": {"gamma": np.nan},
+        r"gamma must be .* got \[1.0\]": {"kernel": "laplacian", "gamma": [1.0]},
+        "gamma must be a finite number": {"kernel": "poly", "gamma": np.inf},
+        "degree must be a finite number.* got 'three'": {"kernel": "poly", "degree": "three"},
+        "degree must be a finite number.* got None": {"kernel": "poly", "degree": None},
+        "coef0 must be a finite number.* got nan": {"kernel": "sigmoid", "coef0": np.nan},
+        "kernel must be one of 'linear', 'rbf', .* a callable .* list of names, got 'gaussian'": {
+            "kernel": "gaussian"
+        },
+        "kernel must be one of .* got None": {"kernel": None},
+        "kernel must be one of .* got 'gaussian'": {"kernel": ["gaussian"]},
+        "kernel must": {"kernel": []},
+        "penalty must be one of 'function', 'dual'.* got 'l2' instead": {"penalty": "l2"},
+        "penalty must be one of": {"penalty": None},
+        r"kernel_params must be one of None, a dict, got \[1\]": {"kernel_params": [1]},
+        "n_splits=2 or more, got n_splits=1": {"cv": 1},
+        "Cannot have number of splits n_splits=40 greater than": {"cv": 40},
+        "Expected `?cv`? as an integer": {"cv": "five"},
+        "cv|split": {"cv": []},
+    }
 )
 @every_estimator
-def test_bad_parameters(estimator, parameters, match):
-    refused((ValueError, TypeError), match, estimator(**parameters).fit, X, targets(estimator))
+def test_bad_parameters(estimator, match, given):
+    refused_fit(estimator, match, error=(ValueError, TypeError), **given)
 
 
 @pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
 def test_bad_intercept(estimator):
     match = "fit_intercept must be one of True, False, 'penalized', 'coefficient', got 'free'"
-    refused(ValueError, match, estimator(fit_intercept="free").fit, X, targets(estimator))
+    refused_fit(estimator, match, fit_intercept="free")
 
 
 @pytest.mark.parametrize("calibration", ["platt", 1, True])
 @every_classifier
 def test_bad_calibration(estimator, calibration):
-    refused(
-        ValueError,
-        "calibration must be one of 'temperature', .* got",
-        estimator(calibration=calibration).fit,
-        X,
-        LABELS,
-    )
+    match = "calibration must be one of 'temperature', .* got"
+    refused_fit(estimator, match, calibration=calibration)
 
 
-@pytest.mark.parametrize(
-    ("class_weight", "match"),
-    [
-        ("even", "class_weight must be one of 'balanced', None, a dict, got 'even'"),
-        ([1, 2, 3], r"class_weight must be one of 'balanced', None, a dict, got \[1, 2, 3\]"),
+def test_bad_class_weight():
+    listed = "class_weight must be one of 'balanced', None, a dict, got "
+    for given, match in (
+        ("even", f"{listed}'even'"),
+        ([1, 2, 3], rf"{listed}\[1, 2, 3\]"),
         ({0: -1.0}, "class_weight must be positive and finite"),
         ({0: 0.0}, "class_weight must be positive and finite"),
         ({0: np.nan}, "class_weight must be positive and finite"),
         ({0: "heavy"}, "class_weight must be"),
         ({7: 1.0}, r"class_weight contains \[7\].*\[0, 1, 2\]"),
-    ],
-    ids=str,
-)
-def test_bad_class_weight(class_weight, match):
-    refused(ValueError, match, LeastSquaresSVC(class_weight=class_weight).fit, X, LABELS)
+    ):
+        refused_fit(LeastSquaresSVC, match, class_weight=given)
 
 
-@pytest.mark.parametrize(
-    ("priors", "match"),
-    [
+def test_bad_priors():
+    for given, match in (
         ([0.5, 0.5], r"priors must have one entry per class \(3\), got shape \(2,\)"),
         ([0.5, -0.5, 1.0], "priors must be positive and finite"),
         ([0.0, 0.5, 0.5], "priors must be positive and finite"),
         ([np.nan, 0.5, 0.5], "priors must be positive and finite"),
         ("equal", "priors must"),
-    ],
-    ids=str,
-)
-def test_bad_priors(priors, match):
-    refused(ValueError, match, KernelFisherDiscriminant(priors=priors).fit, X, LABELS)
+    ):
+        refused_fit(KernelFisherDiscriminant, match, priors=given)
 
 
 @pytest.mark.parametrize("n_components", [0, 3, -1, 1.0, "all"], ids=repr)
@@ -301,33 +253,29 @@ def test_bad_n_components(n_components):
         "n_components must be an integer from 1 to n_classes - 1 = 2, got .* instead: 3 class "
         "centroids span 2 axes"
     )
-    refused(ValueError, match, KernelFisherDiscriminant(n_components=n_components).fit, X, LABELS)
+    refused_fit(KernelFisherDiscriminant, match, n_components=n_components)
 
 
 # ---- weights, groups and splits ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("weights", "match"),
-    [
-        (
-            replaced(np.ones(N), -0.5),
-            "sample_weight must be finite and not negative, got -0.5 instead.*Use 0 to leave "
-            "out a row",
+@with_match(
+    {
+        "must be finite and not negative, got -0.5 instead.*Use 0 to leave out a row": replaced(
+            np.ones(N), -0.5
         ),
-        (replaced(np.ones(N), np.nan), "sample_weight must be finite and not negative"),
-        (replaced(np.ones(N), np.inf), "sample_weight must be finite and not negative"),
-        (np.ones(N - 1), r"sample_weight.shape == \(29,\), expected \(30,\): one weight per row"),
-        (np.ones((N, 2)), "Sample weights must be 1D array or scalar, got 2D"),
-        (np.zeros(N), "sample_weight is zero for every row: there is nothing to fit"),
-        (np.arange(N) == 3, "needs at least two rows with positive sample_weight, got 1"),
-        (np.full(N, "heavy"), "sample_weight"),
-    ],
-    ids=["negative", "nan", "inf", "length", "2-d", "zero", "one row", "text"],
+        "sample_weight must be finite and not negative, got nan": replaced(np.ones(N), np.nan),
+        "sample_weight must be finite and not negative, got inf": replaced(np.ones(N), np.inf),
+        r"sample_weight.shape == \(29,\), expected \(30,\): one weight per row": np.ones(N - 1),
+        "Sample weights must be 1D array or scalar, got 2D": np.ones((N, 2)),
+        "sample_weight is zero for every row: there is nothing to fit": np.zeros(N),
+        "needs at least two rows with positive sample_weight, got 1": np.arange(N) == 3,
+        "sample_weight must be numeric": np.full(N, "heavy"),
+    }
 )
 @every_estimator
-def test_bad_weights(estimator, weights, match):
-    refused(ValueError, match, estimator().fit, X, targets(estimator), sample_weight=weights)
+def test_bad_weights(estimator, match, given):
+    refused_fit(estimator, match, sample_weight=given)
 
 
 def test_the_discriminant_needs_degrees_of_freedom():
@@ -335,31 +283,16 @@ def test_the_discriminant_needs_degrees_of_freedom():
         "the sum of the sample weights must be greater than the number of classes, got 1.5 and 3: "
         ".*rescale them to a mean of one"
     )
-    refused(
-        ValueError, match, KernelFisherDiscriminant().fit, X, LABELS, sample_weight=np.full(N, 0.05)
-    )
+    refused_fit(KernelFisherDiscriminant, match, sample_weight=np.full(N, 0.05))
     match = "the number of samples must be greater than the number of classes, got 3 and 3"
-    refused(ValueError, match, KernelFisherDiscriminant().fit, X[:3], [0, 1, 2])
+    refused_fit(KernelFisherDiscriminant, match, X[:3], [0, 1, 2])
 
 
 @every_estimator
 def test_bad_groups(estimator):
-    refused(
-        ValueError,
-        r"groups must have one entry per row \(30\), got 29",
-        estimator().fit,
-        X,
-        targets(estimator),
-        groups=np.arange(29),
-    )
-    refused(
-        ValueError,
-        "fewer than 2 unique groups",
-        estimator().fit,
-        X,
-        targets(estimator),
-        groups=np.zeros(N),
-    )
+    few = r"groups must have one entry per row \(30\), got 29"
+    refused_fit(estimator, few, groups=np.arange(29))
+    refused_fit(estimator, "fewer than 2 unique groups", groups=np.zeros(N))
 
 
 SEEN = (
@@ -380,17 +313,10 @@ SEEN = (
 )
 @every_estimator
 def test_test_rows_inside_their_training_set(estimator, split):
-    refused(ValueError, SEEN, estimator(alpha=1.0, cv=[split]).fit, X, targets(estimator))
+    refused_fit(estimator, SEEN, alpha=1.0, cv=[split])
+    given = estimator(alpha=1.0, gamma=0.3), X, targets(estimator)
     for function in (cross_val_predict, cross_val_score, cross_validate):
-        refused(
-            ValueError,
-            SEEN,
-            function,
-            estimator(alpha=1.0, gamma=0.3),
-            X,
-            targets(estimator),
-            cv=[split],
-        )
+        refused(ValueError, SEEN, function, *given, cv=[split])
 
 
 # ---- kernels -------------------------------------------------------------------------------------
@@ -398,44 +324,38 @@ def test_test_rows_inside_their_training_set(estimator, split):
 
 @every_estimator
 def test_bad_precomputed_kernels(estimator):
-    model, y = estimator(kernel="precomputed", alpha=1.0), targets(estimator)
-    match = (
-        "kernel matrix must be symmetric, but K and its transpose differ by up to .*average K and "
-        "K.T if the difference is noise"
-    )
-    refused(ValueError, match, model.fit, X @ np.triu(np.ones((3, 3))) @ X.T, y)
-    match = (
-        r"Precomputed matrix must be a square kernel matrix of the training rows, got shape \(30, "
-        r"3\)"
-    )
-    refused(ValueError, match, model.fit, X, y)
-    refused(ValueError, "NaN", model.fit, replaced(K, np.nan), y)
-    refused(TypeError, "dense", model.fit, sp.csr_array(K), y)
-    refused(
-        ValueError, "X has 3 features, but .* is expecting 30 features", model.fit(K, y).predict, X
-    )
+    y = targets(estimator)
+    for rows, match in (
+        (
+            X @ np.triu(np.ones((3, 3))) @ X.T,
+            "kernel matrix must be symmetric, but K and its transpose differ by up to .*average K "
+            "and K.T if the difference is noise",
+        ),
+        (X, r"must be a square kernel matrix of the training rows, got shape \(30, 3\)"),
+        (replaced(K, np.nan), "NaN"),
+        (sp.csr_array(K), "dense"),
+    ):
+        error = TypeError if match == "dense" else ValueError
+        refused_fit(estimator, match, rows, error=error, kernel="precomputed", alpha=1.0)
+    predict = estimator(kernel="precomputed", alpha=1.0).fit(K, y).predict
+    refused(ValueError, "X has 3 features, but .* is expecting 30 features", predict, X)
 
 
 @every_estimator
 def test_bad_callable_kernels(estimator):
-    y = targets(estimator)
     shape = (
         r"callable kernel must return a matrix of shape \(30, 30\) .*got .*once on whole "
         r"matrices, kernel\(X, Y\), not on pairs of rows"
     )
-    for kernel in (lambda A, B: 1.0, lambda A, B: A, lambda A, B: np.ones(len(A))):
-        refused(ValueError, shape, estimator(kernel=kernel).fit, X, y)
-    refused(
-        ValueError, "NaN or infinite", estimator(kernel=lambda A, B: A @ B.T * np.nan).fit, X, y
-    )
-    refused(
-        ValueError,
-        "symmetric",
-        estimator(kernel=lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T).fit,
-        X,
-        y,
-    )
-    transposed = estimator(kernel=lambda A, B: B @ A.T, alpha=1.0).fit(X, y)
+    for kernel, match in (
+        (lambda A, B: 1.0, shape),
+        (lambda A, B: A, shape),
+        (lambda A, B: np.ones(len(A)), shape),
+        (lambda A, B: A @ B.T * np.nan, "NaN or infinite"),
+        (lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T, "symmetric"),
+    ):
+        refused_fit(estimator, match, kernel=kernel)
+    transposed = estimator(kernel=lambda A, B: B @ A.T, alpha=1.0).fit(X, targets(estimator))
     refused(ValueError, r"shape \(5, 30\) .*got \(30, 5\)", transposed.predict, X[:5])
 
 
@@ -464,25 +384,17 @@ def test_indefinite_kernels_need_a_large_alpha(estimator):
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @every_estimator
 def test_overflow_is_told_as_such(estimator, penalty):
-    y = targets(estimator)
     match = "overflow.*Scale the features"
-    refused(
-        ValueError, match, estimator(kernel="poly", degree=60, gamma=1e9, penalty=penalty).fit, X, y
-    )
-    refused(ValueError, match, estimator(kernel="linear", penalty=penalty).fit, X * 1e200, y)
-    model = estimator(kernel="poly", degree=6, alpha=1.0, gamma=1.0, penalty="dual").fit(X / 10, y)
-    refused(ValueError, "overflow", model.predict, X * 1e80)
+    refused_fit(estimator, match, kernel="poly", degree=60, gamma=1e9, penalty=penalty)
+    refused_fit(estimator, match, X * 1e200, kernel="linear", penalty=penalty)
+    model = estimator(kernel="poly", degree=6, alpha=1.0, gamma=1.0, penalty="dual")
+    refused(ValueError, "overflow", model.fit(X / 10, targets(estimator)).predict, X * 1e80)
 
 
 def test_the_dual_norm_of_enormous_rows_is_refused():
     """K fits float64, its square does not."""
-    refused(
-        ValueError,
-        "overflow.*Scale the features",
-        KernelRidge(kernel="linear", penalty="dual").fit,
-        X * 1e100,
-        NUMBERS,
-    )
+    match = "overflow.*Scale the features"
+    refused_fit(KernelRidge, match, X * 1e100, kernel="linear", penalty="dual")
 
 
 # ---- what must simply work -----------------------------------------------------------------------
@@ -722,16 +634,17 @@ def test_greedy_landmarks_have_seen_the_labels(estimator, shared):
 @every_estimator
 def test_bad_rows_of_another_namespace(estimator):
     xp = pytest.importorskip("array_api_strict")
-    few = "at least two rows and one feature"
-    bad = ((X[:1], few), (X[:, :0], few), (X[:, 0], "Expected 2D"), (replaced(X, np.inf), "NaN or"))
-    for rows, match in bad:
-        y = targets(estimator)[: len(rows)]
-        refused(
-            ValueError, match, estimator().fit, xp.asarray(np.array(rows)), xp.asarray(np.array(y))
-        )
-    model = estimator(alpha=1.0).fit(
-        xp.asarray(np.array(X)), xp.asarray(np.array(targets(estimator)))
-    )
-    refused(ValueError, "X has 2 features, but", model.predict, xp.asarray(np.array(X[:, :2])))
-    refused(ValueError, few, model.predict, xp.asarray(np.array(X[:, :0])))
-    assert model.predict(xp.asarray(np.array(X[:1]))).shape == (1,)
+    none = r"0 feature\(s\)"
+    for rows, match in (
+        (X[:1], r"1 sample\(s\)"),
+        (X[:, :0], none),
+        (X[:, 0], "Expected 2D"),
+        (replaced(X, np.inf), "NaN or"),
+    ):
+        y = xp.asarray(np.array(targets(estimator)[: len(rows)]))
+        refused_fit(estimator, match, xp.asarray(np.array(rows)), y)
+    rows, y = (xp.asarray(np.array(given)) for given in (X, targets(estimator)))
+    model = estimator(alpha=1.0).fit(rows, y)
+    refused(ValueError, "X has 2 features, but", model.predict, rows[:, :2])
+    refused(ValueError, none, model.predict, rows[:, :0])
+    assert model.predict(rows[:1, :]).shape == (1,)

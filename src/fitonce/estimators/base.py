@@ -36,7 +36,7 @@ from .parameter_values import check_alpha, is_precomputed
 from .parameters import OTHER_WORDS, used
 from .record import FitRecord, kept_of, record_of
 from .setup import Labels, folds_of, setup_of
-from .validation import check_new_data, namespace_name
+from .validation import check_new_data
 
 
 class KernelModel(CallbackSupportMixin, BaseEstimator):
@@ -252,7 +252,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_stored(self)
-        X, dtype = check_new_data(self, X, method, namespace_name(self.dual_coef_))
+        X, dtype = check_new_data(self, X, method, self.dual_coef_)
         C = new_confounds(self, confounds, int(X.shape[0]), method)
         X = X if self._columns is None else take(X.T, self._columns).T
         return X, dtype, None if C is None else asarray_like(C, dense_like(X))

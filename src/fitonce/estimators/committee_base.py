@@ -33,6 +33,7 @@ from .parameter_values import NUMBER, is_precomputed, word
 from .parameters import store_parameters
 from .record import FitRecord
 from .setup import Training, default_folds, folds_of, setup_of, training_of
+from .validation import is_foreign_array
 
 FEWEST = 4  # rows of a class in a training set from which the default learns importances
 LEARNING_FOLDS = 5  # for members that learn more than a search can leave out, unless cv is given
@@ -261,7 +262,7 @@ class KernelCommittee(BaseEstimator):
 
 def as_came(output: np.ndarray, training: Training) -> Array:
     """An output on the device of the rows."""
-    return output if training.namespace == "numpy" else asarray_like(output, training.X)
+    return asarray_like(output, training.X) if is_foreign_array(training.X) else output
 
 
 # ---- members -------------------------------------------------------------------------------------
@@ -399,7 +400,7 @@ def learned(candidate: Candidate, training: Training, splits: Splits) -> Candida
     step = f"{fixed.steps[-1][0]}__" if isinstance(fixed, Pipeline) else ""
     held_out = cross_val_predict(
         fixed,
-        training.X if training.namespace == "numpy" else to_numpy(training.X),
+        to_numpy(training.X) if is_foreign_array(training.X) else training.X,
         training.y,
         cv=[(train[weights[train] > 0], test) for train, test in splits],
         method="predict_proba" if is_classifier(final_step(fixed)) else "predict",

@@ -36,7 +36,6 @@ from .validation import (
     check_fit_data,
     check_landmarks,
     check_weights,
-    namespace_name,
 )
 
 
@@ -52,7 +51,6 @@ class Training:
     groups: np.ndarray | None
     active: np.ndarray
     precomputed: bool
-    namespace: str
     confounds: np.ndarray | None = None  # coded, for all rows (n, q)
 
     @property
@@ -267,14 +265,10 @@ def training_of(
     """Validated rows, and valid parameters."""
     check_parameters(estimator)
     X, y, sample_weight, groups = as_rows(estimator, X, y, sample_weight, groups)
-    came_in = namespace_name(X)
-    outputs = estimator.multi_output
-    X, y = check_fit_data(estimator, X, y, multi_output=outputs, many=by_target)
+    X, y = check_fit_data(estimator, X, y, multi_output=estimator.multi_output, many=by_target)
     if not is_rows(X) and not callable(estimator.kernel):
         check_magnitude(X.data if sp.issparse(X) else X, "X")
-    if (
-        estimator.multi_output and not by_target and y.dtype.kind == "f"
-    ):  # what else it is, is told later
+    if estimator.multi_output and not by_target:
         check_magnitude(y, "y", "Scale the targets")
     weights = check_weights(sample_weight, X.shape[0])
     active = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
@@ -293,7 +287,7 @@ def training_of(
         raise ValueError(
             f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead."
         )
-    return Training(X, y, weights, groups, active, is_precomputed(estimator.kernel), came_in)
+    return Training(X, y, weights, groups, active, is_precomputed(estimator.kernel))
 
 
 def folds_of(cv: Any, training: Training, classifier: bool) -> Splits | None:

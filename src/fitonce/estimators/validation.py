@@ -140,12 +140,12 @@ def _rows_options(estimator: Any, X: Any) -> dict[str, Any]:
     }
 
 
-def check_new_data(estimator: Any, X: Any, method: str, fitted_in: str) -> tuple[Array, Any]:
-    """Rows to predict, as float64 in the namespace and on the device of the training rows, and the
-    dtype of the input.
+def check_new_data(estimator: Any, X: Any, method: str, fitted: Any) -> tuple[Array, Any]:
+    """Rows to predict, as float64 in the namespace and on the device of an array of the fit, and
+    the dtype of the input.
     """
     precomputed = is_precomputed(used(estimator, "kernel"))
-    came_in = namespace_name(X)
+    came_in, fitted_in = namespace_name(X), namespace_name(fitted)
     if fitted_in != came_in:
         raise ValueError(
             f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace "
@@ -178,22 +178,13 @@ def namespace_name(X: Any) -> str:
 
 
 def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
-    """A two-dimensional array as float64 on its device, with as many columns as in the fit."""
-    xp = namespace(X)
+    """A two-dimensional array as float64 on its device; its shape is checked on the host."""
+    xp, name = namespace(X), type(estimator).__name__
     X = X.detach() if getattr(X, "requires_grad", False) else X  # no gradients are needed here
-    name = type(estimator).__name__
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead: {name} needs one row per sample and "
-            "one column per feature."
-        )
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported by {name}, got dtype {X.dtype}.")
-    if X.shape[0] < (2 if reset else 1) or X.shape[1] < 1:
-        raise ValueError(
-            f"Found array with shape {tuple(X.shape)} while {name} needs at least two rows and "
-            "one feature."
-        )
+    options = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": False}
+    validate_data(estimator, np.broadcast_to(0.0, tuple(X.shape)), reset=reset, **options)
     try:
         X = xp.asarray(X, dtype=xp.float64, copy=True if reset else None)
     except (TypeError, RuntimeError) as error:
@@ -206,14 +197,6 @@ def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
         raise ValueError(
             f"Input X contains NaN or infinity. {name} does not accept missing values: impute "
             "them first, in a pipeline."
-        )
-    if reset:
-        estimator.n_features_in_ = int(X.shape[1])
-        estimator.__dict__.pop("feature_names_in_", None)  # from an earlier fit on a data frame
-    elif X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
-            "features as input."
         )
     return X
 

@@ -169,7 +169,7 @@ class PerFoldMaps:
         of_train, of_test = (self.shared.confounds_of(rows) for rows in (train, test))
         groups = None if self.groups is None else self.groups[train]
         setup = setup_of(model, X_train, y, weights, groups, of_train)
-        X_test, _ = check_new_data(model, X_test, "predict", setup.training.namespace)
+        X_test, _ = check_new_data(model, X_test, "predict", setup.training.X)
         C = new_confounds(model, of_test, len(test), "predict")
         C_test = None if C is None else asarray_like(C, dense_like(X_test))
         inner = folds_of(model.cv, setup.training, classifier=classes is not None)
