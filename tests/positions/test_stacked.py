@@ -22,10 +22,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
+from fitonce.inference.linear_maps import LinearMaps, LinearModel
+from fitonce.inference.placements import Placement
 from fitonce.positions import cross_val_score, generalize, permutation_test, scores
 from fitonce.positions.generalization import TrainedHere
 from fitonce.positions.slices import Slices
-from fitonce.positions.stacked import LinearFolds
 from optional import require
 from reference import output
 
@@ -124,17 +125,18 @@ def test_every_fold_is_a_refit(case, splitter, weighted):
     splits = splits_of(SPLITTERS[splitter], X, y)
     weighted = weighted and not isinstance(model, Pipeline)
     params = {"sample_weight": WEIGHTS} if weighted else None
-    folds = LinearFolds.of(model, X[:, :, 0], y, splits, params)
-    assert folds is not None
-    stack = Slices.of(X, None).stacked()
-    covered, models = folds.models(stack)
-    assert covered.all()
-    for (train, test), linear in zip(splits, models, strict=True):
-        values, _ = linear.at_own(stack[:, test])
+    linear = LinearModel.of(model, X[:, :, 0], y, Placement(0, splits, N), params)
+    assert linear is not None
+    maps = LinearMaps(linear, Slices.of(X, None).stacked())
+    fits = maps.fits(linear.folds, linear.values)
+    assert maps.covered(fits).all()
+    outputs = maps.outputs_of(linear.folds, fits, linear.values, linear.sizes)
+    by_fold = [values for run in outputs for values in np.moveaxis(run.values, 1, 0)]
+    for (train, test), values in zip(splits, by_fold, strict=True):
         for position in range(POSITIONS):
             part = {"sample_weight": WEIGHTS[train]} if weighted else {}
             fitted = clone(model).fit(X[train, :, position], y[train], **part)
-            expected = np.asarray(output(fitted, X[test, :, position])).reshape(len(test), -1).T
+            expected = np.asarray(output(fitted, X[test, :, position])).T
             np.testing.assert_allclose(values[position], expected, rtol=1e-8, atol=1e-9)
 
 
@@ -411,3 +413,19 @@ def test_arrays_of_another_namespace():
         for function in (cross_val_score, generalize):
             found = function(model, xp.asarray(X), y, cv=KFold(3))
             np.testing.assert_allclose(found, function(model, X, y, cv=KFold(3)), atol=1e-12)
+
+
+@pytest.mark.parametrize("case", ["scaled, fisher", "scaled, three classes", "scaled, ridge"])
+def test_permutations_of_scaled_columns_are_scikit_learns(case):
+    """Labels drawn and split again as scikit-learn does, over columns scaled in every fold."""
+    model, (X, y) = MODELS[case]
+    cv = StratifiedKFold(4, shuffle=True, random_state=0) if y.ndim == 1 else KFold(4)
+    options = {"cv": cv, "n_permutations": 20, "random_state": 1}
+    test = permutation_test(model, X, y, permute="resplit", **options)
+    assert (test.route.name, test.route.fitted_folds) == ("per-fold", 0)
+    for position in range(POSITIONS):
+        score, null, _ = sklearn.model_selection.permutation_test_score(
+            model, X[:, :, position], y, **options
+        )
+        np.testing.assert_allclose(test.score[position], score, rtol=1e-9)
+        np.testing.assert_allclose(test.null[:, position], null, rtol=1e-8)

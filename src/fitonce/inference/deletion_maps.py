@@ -127,7 +127,7 @@ class DeletionMaps:
         r, rho = fits[0], held_out[0]
         if is_numpy(r):
             for run in placement.runs:
-                rows = placement.order[run.places].reshape(run.count, run.n_deleted)
+                rows = run.rows(placement)
                 if run.n_deleted == 1:
                     rho[:, run.places] = r[:, run.places] / dense[rows[:, 0], rows[:, 0]]
                     continue

@@ -22,6 +22,7 @@ from ..crossval.metrics import Outputs
 from ..estimators.fitted import final_step
 from .deletion_maps import DeletionMaps, training_sizes
 from .exchange import drawn_orders
+from .linear_maps import linear_maps
 from .literal import Fitter
 from .per_fold_maps import PerFoldMaps
 from .placements import Labelling, Placement
@@ -164,9 +165,12 @@ class Evaluation:
         self.maps = DeletionMaps(shared.decomposed, max_bytes)
         return shared
 
-    def _per_fold(self, params: Mapping[str, Any], max_bytes: int) -> PerFoldMaps | None:
+    def _per_fold(self, params: Mapping[str, Any], max_bytes: int) -> FoldMaps | None:
         """One decomposition per training set, where these do not depend on the labels."""
         question, model = self.question, final_step(self.question.estimator)
+        linear = linear_maps(question, params, max_bytes) if self._free else None
+        if linear is not None:
+            return linear
         fixed_folds = question.observed.deletes and question.mode != "resplit"
         known = {"sample_weight"} if model is question.estimator else set()
         if not fixed_folds or not self._free or set(params) - known:

@@ -53,6 +53,10 @@ class FoldRun:
     n_test: int
     places: slice
 
+    def rows(self, placement: Placement) -> np.ndarray:
+        """The deleted rows (k, m) of its folds, those tested first."""
+        return placement.order[self.places].reshape(self.count, self.n_deleted)
+
 
 @dataclass(frozen=True, eq=False)
 class Placement:

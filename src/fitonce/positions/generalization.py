@@ -30,7 +30,7 @@ from ..estimators.fitted import final_step, is_model
 from ..inference.literal import Fitter
 from ..inference.scoring import NeedsFitError, Scoring
 from .slices import Slices
-from .stacked import Block, LinearFolds, StackedScores, largest_of
+from .stacked import Block, largest_of
 
 BLOCK_ELEMENTS = 1 << 25  # entries of X stacked at a time: 256 MiB
 
@@ -48,19 +48,6 @@ class TrainedHere:
     scoring: Scoring
     params: Mapping[str, Any] | None
     _tests: dict[int, Block] = field(default_factory=dict)
-
-    def together(self) -> StackedScores | None:
-        """Scores (positions, folds) of the models trained at each of many positions, if they are
-        linear.
-        """
-        xp = namespace(self.slices.X)
-        several = self.scoring.classes is not None and np.ndim(self.y) > 1
-        finite = bool(xp.all(xp.isfinite(self.slices.X)))  # otherwise, the error names the position
-        if several or not finite or self.scoring.measures[0].metric is None:
-            return None
-        X = self.slices.at(0)
-        folds = LinearFolds.of(self.estimator, X, self.y, self.splits, self.params)
-        return None if folds is None else StackedScores(folds, self.scoring, self._tested)
 
     def __call__(self, X: Any) -> np.ndarray:
         shared, fitter = (
@@ -110,9 +97,9 @@ class TrainedHere:
 
     def _read(self, output: Output, fold: int) -> np.ndarray:
         """Scores (positions,) of a model by its output."""
-        return np.concatenate([self._scored(output, X, fold) for X, _ in self._tested(fold)])
+        return np.concatenate([self._scored(output, X, fold) for X, _ in self.tested(fold)])
 
-    def _tested(self, fold: int) -> Iterator[Block]:
+    def tested(self, fold: int) -> Iterator[Block]:
         """The test rows (q, m, p) of a fold at blocks of positions, and the largest entry at each;
         cached if those of all folds fit into one block.
         """

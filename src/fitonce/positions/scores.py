@@ -4,7 +4,7 @@ one position and tested at every other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -15,18 +15,20 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from .. import crossval
-from ..core.arrays import to_numpy
+from ..core.arrays import namespace, to_numpy
 from ..core.numerical_warnings import warn_numerical
 from ..core.splits import Split
 from ..crossval.confounds import taken
+from ..crossval.metrics import Metric
 from ..crossval.plan import is_error_score, quick_name
 from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
-from ..inference.placements import split_rows
+from ..inference.linear_maps import LinearModel, is_linear
+from ..inference.placements import Placement, split_rows
 from ..inference.scoring import Scoring, measures
 from .generalization import TrainedHere
 from .slices import Slices
-from .stacked import LinearFolds, StackedScores, is_linear
+from .stacked import Block, StackedScores
 from .sweep import swept
 
 # many small folds are cheaper one position at a time: k systems of p×p may cost at most this many
@@ -108,6 +110,7 @@ def cross_val_score(
     ((6, 5), 3)
     """
     slices, y, splits = prepared(estimator, X, y, groups, cv, neighbors)
+    metric = _quick(estimator, slices, y, splits, scoring, error_score)
     scores_at = partial(
         crossval.cross_val_score,
         estimator,
@@ -123,7 +126,7 @@ def cross_val_score(
         name="cross_val_score",
         n_jobs=n_jobs,
         verbose=verbose,
-        together=_stacked(estimator, slices, y, splits, scoring, params, error_score),
+        together=stacked_scores(estimator, slices, y, splits, params, metric),
     )
     return scores.reshape(*slices.shape, len(splits))
 
@@ -223,8 +226,12 @@ def generalize(
     classes = np.unique(y) if is_classifier(estimator) else None
     measured = one_score(estimator, np.asarray(y), classes, scoring)
     work = TrainedHere(estimator, slices, y, splits, measured, params)
+    xp, metric = namespace(slices.X), measured.measures[0].metric
+    if not bool(xp.all(xp.isfinite(slices.X))):  # the error names the position
+        metric = None
+    together = stacked_scores(estimator, slices, y, splits, params, metric, work.tested)
     scores = swept(
-        work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose, together=work.together()
+        work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose, together=together
     )
     return scores.reshape(*slices.shape, *slices.shape, len(splits))
 
@@ -300,35 +307,44 @@ def check_routing(params: Mapping[str, Any] | None) -> None:
         )
 
 
-def _stacked(
+def stacked_scores(
     estimator: Any,
     slices: Slices,
     y: Any,
     splits: list[Split],
-    scoring: Any,
     params: Mapping[str, Any] | None,
-    error_score: Any,
+    metric: Metric | None,
+    tested: Callable[[int], Iterable[Block]] | None = None,
 ) -> StackedScores | None:
-    """Scores of many positions at once; None if scikit-learn's function has to be called at every
-    position.
+    """Scores of many positions at once; None if their models are not linear, or the score needs
+    more than outputs.
+    """
+    several = is_classifier(estimator) and np.ndim(y) != 1
+    if metric is None or several or not all(len(test) for _, test in splits):
+        return None
+    folds = Placement(0, splits, slices.n_samples)
+    model = LinearModel.of(estimator, slices.at(0), y, folds, params)
+    return None if model is None else StackedScores(model, metric, tested)
+
+
+def _quick(
+    estimator: Any, slices: Slices, y: Any, splits: list[Split], scoring: Any, error_score: Any
+) -> Metric | None:
+    """A score that many positions can have at once; None if scikit-learn's function has to be
+    called at every position.
     """
     classifier = is_classifier(estimator)
     ranked = classifier and isinstance(scoring, str) and scoring == "roc_auc"
     known = ranked or quick_name(scoring, classifier=classifier) is not None
     routed = sklearn.get_config()["enable_metadata_routing"]
-    if not known or routed or not is_error_score(error_score):
-        return None
-    X = slices.at(0)
-    n, p = X.shape
-    if (classifier and np.ndim(y) != 1) or len(splits) >= n or len(splits) * p > WORTH * n:
+    n, p = slices.at(0).shape
+    small = len(splits) >= n or len(splits) * p > WORTH * n
+    if not known or routed or small or not is_error_score(error_score):
         return None
     if scoring in ("roc_auc", "balanced_accuracy") and not _all_tested(y, splits):
         return None  # there is something to warn about
-    folds = LinearFolds.of(estimator, X, y, splits, params)
-    if folds is None or (ranked and folds.readout.n_classes != 2):
-        return None
     classes = np.unique(y) if classifier else None
-    return StackedScores(folds, one_score(estimator, np.asarray(y), classes, scoring))
+    return one_score(estimator, np.asarray(y), classes, scoring).measures[0].metric
 
 
 def _all_tested(y: Any, splits: list[Split]) -> bool:

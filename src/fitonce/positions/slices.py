@@ -105,12 +105,13 @@ class Slices:
         X = xp.reshape(X, (len(index), n, p * index.shape[1]))
         return np.ascontiguousarray(X) if is_numpy(X) else X
 
-    def stacks(self, elements: int) -> Iterator[tuple[np.ndarray, Array]]:
-        """Groups of places of equal sizes with at most this many entries, and X there."""
-        each = self.n_samples * int(self.X.shape[1])
+    def stacks(self, elements: int, n_folds: int) -> Iterator[tuple[np.ndarray, Array]]:
+        """Groups of places of equal sizes, and X there: with at most this many entries together
+        with a matrix of features by features for every fold.
+        """
         for size in np.unique(self.sizes):
-            alike = np.flatnonzero(self.sizes == size)
-            step = max(1, elements // (each * int(size)))
+            alike, p = np.flatnonzero(self.sizes == size), int(size * self.X.shape[1])
+            step = max(1, elements // (p * (self.n_samples + n_folds * p)))
             for start in range(0, len(alike), step):
                 numbers = alike[start : start + step]
                 yield numbers, self.stacked(numbers)
