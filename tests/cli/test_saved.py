@@ -28,7 +28,7 @@ def halves(folder):
 
 def test_a_second_table_scores_the_model(halves):
     second, model = table()[40:], halves("label")
-    found = json.loads(run("validate", model, "second.csv", "--json").stdout)["validation"]
+    found = json.loads(run("validate", model, "second.csv", "--json").stdout)["assessment"]
     scores = {name: score["value"] for name, score in found["intervals"].items()}
     estimator, y = load(model), second["label"].to_numpy()
     X = second.select("a", "b", "colour", "site")
@@ -43,7 +43,7 @@ def test_a_second_table_scores_the_model(halves):
 
     numbers = json.loads(run("validate", halves("price"), "second.csv", "--json").stdout)
     predicted = load("price.skops").predict(X)
-    assert numbers["validation"]["intervals"]["r2"]["value"] == pytest.approx(
+    assert numbers["assessment"]["intervals"]["r2"]["value"] == pytest.approx(
         r2_score(second["price"], predicted)
     )
     assert run("validate", model, "second.csv", "-q").stdout.startswith("0.")
@@ -51,14 +51,15 @@ def test_a_second_table_scores_the_model(halves):
 
 def test_rows_that_the_model_has_seen_are_counted(halves):
     shown = " ".join(run("validate", halves("label"), "good.csv").stdout.split())
-    assert f"40 rows of {N} equal a row that the model was fitted on" in shown
+    assert f"40 of {N} rows equal a row that the model was fitted on" in shown
     assert "equal a row" not in run("validate", "label.skops", "second.csv").stdout
 
 
 def test_a_second_table_must_have_the_classes_of_the_first(halves):
     model = halves("label")
     table().with_columns(label=pl.Series(["yes", "maybe"] * 30)).write_csv("other.csv")
-    says(run("validate", model, "other.csv"), "does not know the classes maybe, only no and yes")
+    shown = " ".join(run("validate", model, "other.csv").stdout.split())
+    assert f"does not know the classes ['maybe']: it predicts none of their {N // 2} rows" in shown
     says(run("validate", model, "other.csv", "--group", "nothing"), "no column 'nothing'")
 
 
@@ -69,7 +70,7 @@ def test_groups_are_units_of_the_intervals(halves):
 
     def bounds(*options):
         answer = json.loads(run("validate", model, *options, "--json").stdout)
-        return [answer["validation"]["intervals"]["log_loss"][end] for end in ("low", "high")]
+        return [answer["assessment"]["intervals"]["log_loss"][end] for end in ("low", "high")]
 
     single = bounds("second.csv", "--group", "id")
     np.testing.assert_allclose(bounds("copies.csv", "--group", "id"), single, rtol=1e-9)

@@ -1,9 +1,9 @@
 """Evaluation of a model for a report or a terminal: honest scores, intervals, baselines, a
 permutation test, and the settings that were chosen.
 
-`assess` runs nested cross-validation and a permutation test with the library's own functions and
-returns an `Assessment`. `compare` estimates how much several models differ on the same splits.
-`validate` scores a fitted model on new rows. `kernel_shares` says how much each of several kernels
+`assess` runs nested cross-validation and a permutation test with the library's own functions, or
+scores a fitted model on new rows, and returns an `Assessment`. `compare` estimates how much several models differ on the same splits.
+`kernel_shares` says how much each of several kernels
 explains, `column_importance` what prediction loses without each column. `render` has all of it in
 words.
 """
@@ -14,7 +14,6 @@ from .compare import Difference, ModelComparison, compare
 from .folds import choice_of
 from .result import Assessment, CalibrationCurve, Estimate
 from .shares import KernelShares, kernel_shares
-from .validation import Validation, validate
 
 __all__ = [
     "Assessment",
@@ -24,12 +23,10 @@ __all__ = [
     "Estimate",
     "KernelShares",
     "ModelComparison",
-    "Validation",
     "assess",
     "choice_of",
     "column_importance",
     "compare",
     "kernel_shares",
     "significance",
-    "validate",
 ]

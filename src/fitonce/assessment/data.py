@@ -11,6 +11,7 @@ from typing import Any
 import joblib
 import numpy as np
 import scipy
+import scipy.sparse as sp
 import sklearn
 from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
@@ -116,8 +117,21 @@ class AssessedRows:
 
 
 def new_rows(model: Any, data: AssessedRows) -> AssessedRows:
-    """Rows that a fitted model has not seen, with its classes beside theirs."""
+    """Rows that a fitted model has not seen, with its classes beside theirs; a warning says how
+    many equal a row that it was fitted on.
+    """
     check_is_fitted(model)
+    last = final_step(model)
+    known = set(keys_of(getattr(last, "X_fit_", None)))
+    rows = data.X if last is model or not known else model[:-1].transform(data.X)
+    seen = sum(key in known for key in keys_of(rows))
+    if seen:
+        warnings.warn(
+            f"{seen} of {len(data.y):,} rows equal a row that the model was fitted on: on these, "
+            "its scores are too good. Leave them out.",
+            UserWarning,
+            stacklevel=2,
+        )
     if data.classes is None:
         return data
     unknown = np.setdiff1d(data.classes, model.classes_).tolist()
@@ -134,6 +148,14 @@ def new_rows(model: Any, data: AssessedRows) -> AssessedRows:
             stacklevel=2,
         )
     return replace(data, classes=np.union1d(data.classes, model.classes_))
+
+
+def keys_of(X: Any) -> list[bytes]:
+    """The contents of rows of numbers in memory; none for other rows."""
+    rows = np.empty(0) if X is None or is_rows(X) or is_dask(X) or sp.issparse(X) else on_host(X)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        return []
+    return [row.tobytes() for row in np.ascontiguousarray(rows, dtype=np.float64) + 0.0]
 
 
 def versions() -> dict[str, str]:

@@ -139,17 +139,6 @@ def score_notes(answer: Any) -> list[str]:
     return [note for note in (said, answer.auc_method, confounds) if note]
 
 
-def validation(found: Any) -> Block:
-    """Scores of a fitted model on new rows, the main score first."""
-    rows = [
-        (SCORES[name] + (" (lower is better)" if name in LOWER_IS_BETTER else ""), str(score))
-        for name, score in found.intervals.items()
-    ]
-    note = f"[low, high]: {100 * found.level:g} % interval, rows or groups taken as independent"
-    title = f"Scores of {found.n_samples:,} rows that the model was not fitted on"
-    return Block(title, ("score", "model"), rows, [note])
-
-
 def baseline_name(answer: Any) -> str:
     return f"baseline ({BASELINES[answer.task]})"
 

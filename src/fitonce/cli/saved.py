@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from rich.text import Text
 
-from ..assessment import choice_of, render, validate
+from ..assessment import assess, choice_of, render
 from ..assessment.assess import warned
 from ..assessment.folds import fixed
 from ..core.atomic import is_stream, write_atomically
@@ -36,7 +36,7 @@ from .run import (
 )
 from .table import ARROW, PARQUET, read_table
 from .values import NUMBER, Feature, confounds_of
-from .words import UserError, counted, printable, refuse
+from .words import UserError, printable, refuse
 
 TABLES = (*PARQUET, *ARROW, ".csv", ".tsv", ".txt", "")  # endings of tables that can be written
 
@@ -192,26 +192,12 @@ def validate_model(given: Given) -> None:
         parts = own_rows(estimator, given, second=True)
     show.announce(screen, "validate", parts, parts.notes)
     with screen.working("predicting"), threads_for(parts), caught_warnings() as caught:
-        found = validate(estimator, parts.X, parts.y, **parts.row_options)
-    warnings = [message for message, _ in warned(caught)] + _about_seen(estimator, parts)
-    screen.show(render.validation(found), render.confusion(found.confusion, found.classes))
+        found = assess(estimator, parts.X, parts.y, cv="prefit", **parts.row_options)
+    warnings = [message for message, _ in warned(caught)]
+    screen.show(render.scores(found), render.confusion(found.confusion, found.classes))
     screen.warn([*warnings, *about_new_rows(estimator, parts.X)])
-    answer = {"validation": found.to_dict(), "warnings": warnings}
+    answer = {"assessment": found.to_dict(), "warnings": warnings}
     screen.finish({"command": "validate", **parts.identity, **answer}, str(found.score))
-
-
-def _about_seen(estimator: Any, parts: Design) -> list[str]:
-    """A warning about rows of a table that the model was fitted on, or that equal one of those."""
-    known = getattr(estimator[-1], "X_fit_", None)
-    if known is None:
-        return []
-    training = {row.tobytes() for row in np.ascontiguousarray(known, dtype=np.float64)}
-    rows = np.ascontiguousarray(estimator[:-1].transform(parts.X), dtype=np.float64)
-    seen = sum(row.tobytes() in training for row in rows)
-    return [
-        f"{counted(seen)} of {len(rows):,} equal a row that the model was fitted on: on these, its "
-        "scores are too good. Leave them out"
-    ] * bool(seen)
 
 
 def own_rows(estimator: Any, given: Given, second: bool = False) -> Design:
