@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import sklearn.model_selection
 from problems_assessment import two_classes
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
 from scipy.stats import binomtest, t
 from sklearn.base import clone
 from sklearn.calibration import calibration_curve
@@ -62,28 +64,44 @@ def values(v, folds, inner=(), *, weights=None, units=None, share=0.25, partitio
     )
 
 
-def literal_error(fitted, y, partitions, loss):
-    """Bates, Hastie and Tibshirani's standard error, by refitting without every two folds.
-    `fitted(train)` is the prediction of rows by a model, and a function that refits it, with its
-    choices, to fewer rows. And the naive error.
+def nested_error(partitions, values, y):
+    """Bates, Hastie and Tibshirani's standard error from values (K, n) of every row by the models
+    without fold k and without that of the row, less the mean of each class; and the naive error.
     """
     n, K, terms, naive = len(y), len(partitions[0]), [], []
-    for folds in partitions:
-        out, models = np.empty(n), []
-        for test in folds:
-            models.append(fitted(np.setdiff1d(np.arange(n), test)))
-            out[test] = loss(y[test], models[-1][0](test))
-        naive.append(np.var(out, ddof=1) / n)
-        for k, test in enumerate(folds):
-            seen = []
-            for j, other in enumerate(folds):
-                if j != k:
-                    predict = models[k][1](np.setdiff1d(np.arange(n), np.r_[test, other]))
-                    seen.append(loss(y[other], predict(other)))
-            apart = np.mean(np.concatenate(seen)) - np.mean(out[test])
-            terms.append(apart**2 - np.var(out[test], ddof=1) / len(test))
-    s2 = np.mean(naive)
-    return np.sqrt(np.clip((K - 1) / K * np.mean(terms), s2, K * s2)), np.sqrt(s2)
+    for folds, found in zip(partitions, values, strict=True):
+        out = np.empty(n)
+        for test, own in zip(folds, found, strict=True):
+            out[test] = own[test]
+        means = np.array([out[y == label].mean() for label in y])
+        naive.append((np.var(out, ddof=1) / n, np.var(means, ddof=1) / n))
+        for test, own in zip(folds, found, strict=True):
+            rest, less = np.setdiff1d(np.arange(n), test), own - means
+            spread = np.var(less[test], ddof=1) / len(test)
+            terms.append((less[rest].mean() - less[test].mean()) ** 2 - spread)
+    s2, between = np.mean(naive, axis=0)
+    return np.sqrt(np.clip((K - 1) / K * np.mean(terms) + between, s2, K * s2)), np.sqrt(s2)
+
+
+def literal_outputs(fitted, n, folds):
+    """Outputs (K, n) by refitting without every two folds. `fitted(train)` is the output of rows
+    by a model, and a function that refits it, with its choices, to fewer rows.
+    """
+    found = []
+    for test in folds:
+        predict, refit = fitted(np.setdiff1d(np.arange(n), test))
+        own = {int(row): value for row, value in zip(test, predict(test), strict=True)}
+        for other in folds:
+            if other is not test:
+                again = refit(np.setdiff1d(np.arange(n), np.r_[test, other]))
+                own |= dict(zip(other.tolist(), again(other), strict=True))
+        found.append(np.array([own[row] for row in range(n)]))
+    return np.array(found)
+
+
+def literal_error(fitted, y, partitions, loss):
+    outputs = [literal_outputs(fitted, len(y), folds) for folds in partitions]
+    return nested_error(partitions, [loss(y, each) for each in outputs], y)
 
 
 def fixed(model, X, y):
@@ -325,36 +343,53 @@ def test_without_a_model_of_two_folds_there_is_no_nested_interval():
     assert answer.score.low < answer.score.value < answer.score.high
 
 
-def test_the_temperature_of_a_training_set_is_kept_where_another_fold_leaves():
-    """Log-loss and Brier score of a tuned model, by refits with its alpha and its temperature."""
-    X, y = two_classes(40, shift=0.7, seed=3)
-    tuned = LeastSquaresSVC(alpha=[0.3, 3.0], gamma=0.2)
-    answer = assess(tuned, X, y, cv=4, permutations=0)
+def test_temperatures_have_seen_neither_fold():
+    """Log-loss and Brier score of a tuned model: decisions by refits with its alpha, temperatures
+    from those of the rows in other folds.
+    """
+    X, y = two_classes(40, shift=0.7, seed=1)
+    tuned, sign = LeastSquaresSVC(alpha=[0.3, 3.0], gamma=0.2), np.where(y == "sick", 1.0, -1.0)
+    answer = assess(tuned, X, y, cv=4, repeats=5, permutations=0)
+
+    def decides(kept):
+        def of(rows):
+            found = clone(kept).fit(X[rows], y[rows])
+            return lambda others: found.decision_function(X[others])
+
+        return of
 
     def fitted(train):
-        whole = clone(tuned).fit(X[train], y[train])
-        kept = LeastSquaresSVC(alpha=whole.alpha_, gamma=0.2)
+        alpha = clone(tuned).fit(X[train], y[train]).alpha_
+        of = decides(LeastSquaresSVC(alpha=alpha, gamma=0.2))
+        return of(train), of
 
-        def predicts(rows):
-            found = clone(kept).fit(X[rows], y[rows])
-            found.temperature_, found.floor_ = whole.temperature_, whole.floor_
-            return lambda others: found.predict_proba(X[others])[:, 1]
+    def cross_entropy(log_beta, margins):
+        loss, doubt = lambda u: np.logaddexp(0.0, -u).mean(), 1 / 42
+        beta = np.exp(log_beta)
+        return (1 - doubt) * loss(beta * margins) + doubt * loss(-beta * margins)
 
-        return lambda rows: whole.predict_proba(X[rows])[:, 1], predicts
+    def own_class(folds):
+        """Probabilities (K, n) of the right class."""
+        decisions, p = literal_outputs(fitted, 40, folds), np.empty((4, 40))
+        for k, j in np.ndindex(4, 4):
+            rest = np.setdiff1d(np.arange(40), np.r_[folds[k], folds[j]])
+            margins = decisions[k] * sign
+            found = minimize_scalar(cross_entropy, args=(margins[rest],), bounds=(-8, 8)).x
+            p[k, folds[j]] = expit(np.exp(found) * margins[folds[j]])
+        floor = 0.5 / (2 * 41)
+        return floor + (1 - 2 * floor) * p
 
     cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in range(5)]
     folds = [[test for _, test in cv.split(X, y)] for cv in cvs]
-    losses = {
-        "log_loss": lambda t, p: -np.log(np.where(t == "sick", p, 1 - p)),
-        "brier": lambda t, p: ((t == "sick") - p) ** 2,
-    }
-    for name, loss in losses.items():
-        error, _ = literal_error(fitted, y, folds, loss)
-        rest = [(fold, np.setdiff1d(np.arange(40), fold)) for part in folds for fold in part]
-        mean = np.mean([loss(y[fold], fitted(train)[0](fold)).mean() for fold, train in rest])
-        found, reach = answer.intervals[name], t.ppf(0.975, 39) * error / mean
-        assert found.value == answer.metrics[name]
-        assert (found.low, found.high) == pytest.approx(found.value * np.exp([-reach, reach]))
+    right = [own_class(part) for part in folds]
+    for name, loss in {"log_loss": lambda p: -np.log(p), "brier": lambda p: (1 - p) ** 2}.items():
+        error, naive = nested_error(folds, [loss(p) for p in right], y)
+        found = answer.intervals[name]
+        reach = t.ppf(0.975, 39) * error / found.value
+        assert error > naive and found.value == answer.metrics[name]
+        assert (found.low, found.high) == pytest.approx(
+            found.value * np.exp([-reach, reach]), rel=1e-5
+        )
 
 
 @pytest.mark.parametrize(
@@ -388,7 +423,7 @@ def test_a_row_moves_a_score_as_its_weight_does(name, score, scale):
     data = AssessedRows.of(model, np.zeros((n, 1)), y, weights=weights)
     splits = [(np.arange(0), np.arange(n))]
     both = np.column_stack([1 - p, p]) if labels else None
-    round_ = Round(said, both, p, np.zeros(n, dtype=int), splits, [], Route("one", ""), [])
+    round_ = Round(said, both, p, np.zeros(n, dtype=int), splits, [], Route("one", ""))
     values = moves(name, data, [round_], {})(round_, round_.fold)
     step, total = 1e-5, weights.sum()
     for row in range(n):

@@ -28,7 +28,7 @@ from ..estimators.fitted import final_step, is_model, warn_of_targets
 from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, n_columns, new_rows, record, splitters
-from .folds import Round, answers_of, rounds_of, splits_of
+from .folds import Round, answers_of, pairs_of, rounds_of, splits_of
 from .ranking import auc_of
 from .render import joined
 from .result import Assessment, Estimate
@@ -159,7 +159,9 @@ def assess(
         if prefit:
             found = [answers_of(estimator, data, confounds)]
         else:
-            found = rounds_of(estimator, data, [splits_of(each, data) for each in cvs], repeats)
+            partitions = [splits_of(each, data) for each in cvs]
+            nested = all(pairs_of(splits, data) for splits in partitions)
+            found = rounds_of(estimator, data, partitions[: None if nested else repeats], repeats)
         rounds = found[:repeats]
         baseline = scores.baseline(data, rounds[0])
         metrics, constant = (scores.pooled_scores(data, r, given) for r in (rounds, [baseline]))
@@ -221,7 +223,7 @@ def assess(
         record=record(data, random_state, first.route),
         seconds=time.perf_counter() - start,
         auc_method=auc_method,
-        inner=[answers.predictions for answers in first.inner],
+        inner=[] if first.inner is None else list(first.inner.predictions),
     )
 
 

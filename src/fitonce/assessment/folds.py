@@ -2,23 +2,24 @@
 
 Every split is fitted once, or looked up in one decomposition if nothing depends on the training
 rows; its outputs are read, and the model is dropped before the next: one decomposition is in memory
-at a time. A model without a second fold, which the intervals need, keeps the settings, the steps
-before it and the temperature of the model without the first: it is a deletion from one
-decomposition.
+at a time. A model without a second fold, which the intervals need, keeps the settings of the model
+without the first and the steps before it: it is a deletion from one decomposition. Its temperature
+comes from the rows of the other folds, see `_calibrated`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
-from ..core.arrays import to_numpy
+from ..core.calibration import class_scores, inverse_temperatures, least_probability, mixed
 from ..core.progress import report_progress
 from ..core.readout import labels_of
 from ..core.rows import is_rows
@@ -26,21 +27,19 @@ from ..core.splits import Splits
 from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.confounds import call
 from ..crossval.depends import depends
-from ..crossval.lookup import RowLookupEstimator
 from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
-from ..estimators.probability import Calibration
 from ..kernels import PARAMETERS, families
 from ..rows.dask import is_dask
 from .data import AssessedRows, on_host
 
 CHOSEN = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
 MOST_FOLDS = 10  # of a partition whose pairs of folds are left out together
-Scale = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # to decisions and probabilities
+Pairs = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Held-out outputs by row; None for those that a model does not have."""
+    """Outputs by row, the rows after any leading axes; None for those that a model does not have."""
 
     predictions: np.ndarray
     probabilities: np.ndarray | None
@@ -50,16 +49,13 @@ class Answers:
 @dataclass(frozen=True)
 class Fold:
     """Answers for the test rows of one split, the classes among its training rows, the settings
-    chosen there, and what turns decisions into probabilities.
-
-    `inner` has the answers for all rows of the other splits by models that have seen neither.
+    chosen there, and the outputs by row of models that have seen neither it nor the row's fold.
     """
 
     answers: Answers
     classes: np.ndarray
     choice: dict[str, Any]
-    scale: Scale | None = None
-    inner: Answers | None = None
+    inner: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -67,15 +63,15 @@ class Round(Answers):
     """One partition of the rows.
 
     Held-out outputs, the split number of each row, and the settings chosen in each split. `inner`
-    has for every split the answers of models without its fold and the fold of the row; empty where
-    these would be refits.
+    (K, n) has for every split the answers of models without its fold and the fold of the row; None
+    where these would be refits.
     """
 
     fold: np.ndarray
     splits: Splits
     choices: list[dict[str, Any]]
     route: Route
-    inner: list[Answers]
+    inner: Answers | None = None
 
     @property
     def tested(self) -> np.ndarray:
@@ -88,96 +84,131 @@ def rounds_of(
 ) -> list[Round]:
     """Cross-validation for every partition; progress is reported per split.
 
-    Where the training rows decide nothing else, probabilities of the first `n_literal` partitions
-    are those of refits, and the others take the temperatures found in the first.
+    Where the training rows decide nothing else, all decisions come from one decomposition;
+    probabilities of the first `n_literal` partitions are then those of refits, and of the others
+    those of `_calibrated`.
     """
     method = "predict" if data.classes is None else "decision_function"
     route = depends(estimator, data.X, data.params, method=method).route
     one, literal = route.name == "one", n_literal * hasattr(estimator, "predict_proba")
-    found: list[list[Fold]] = []
-    read = partitions[:literal] if one else partitions
-    total, done = sum(map(len, read)), 0
+    pairs = [pairs_of(splits, data) for splits in partitions]
+    found = _looked_up(estimator, data, partitions, pairs) if one else [None] * len(partitions)
+    read = [inner is None or k < literal for k, inner in enumerate(found)]
+    total = sum(len(splits) for splits, each in zip(partitions, read, strict=True) if each)
     report_progress(0, total, "cross-validation")
-    for splits in read:
-        folds: list[Fold] = []
-        reader = _reader(folds, data, splits, (done, total), nested=not one)
-        given: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
-        cross_validate(estimator, data.X, data.y, scoring=reader, **given)
-        found.append(folds)
-        done += len(splits)
-    if one:
-        found = _looked_up(estimator, data, partitions, found)
     rounds: list[Round] = []
-    for splits, folds in zip(partitions, found, strict=True):
-        fitted = len(splits) if one and len(rounds) < literal else 0
-        rounds.append(_gathered(data, splits, folds, replace(route, fitted_folds=fitted)))
+    done = 0
+    for number, (splits, inner) in enumerate(zip(partitions, found, strict=True)):
+        folds: list[Fold] = []
+        if read[number]:
+            both = [] if one else pairs[number]
+            reader = _reader(folds, data, splits, both, (done, total), not one or number < literal)
+            given: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
+            cross_validate(estimator, data.X, data.y, scoring=reader, **given)
+            done += len(splits)
+        fitted = len(splits) if one and number < literal else 0
+        rounds.append(
+            _round(estimator, data, splits, folds, inner, replace(route, fitted_folds=fitted))
+        )
     return rounds
 
 
+def _round(
+    estimator: Any,
+    data: AssessedRows,
+    splits: Splits,
+    folds: list[Fold],
+    inner: np.ndarray | None,
+    route: Route,
+) -> Round:
+    """A partition from what was read of its splits, if anything was, and from the outputs of models
+    without two folds, if these are known.
+    """
+    n, every = len(data.y), [found.inner for found in folds if found.inner is not None]
+    if len(every) == len(splits):
+        inner = np.stack(every)
+    answers = None if inner is None else _calibrated(final_step(estimator), data, splits, inner)
+    choices = [_given(estimator)] * len(splits) if route.name == "one" else None
+    if folds or answers is None:
+        read = _gathered(data, splits, folds, route)
+        return replace(read, inner=answers, choices=choices or read.choices)
+    fold = _fold_of(n, splits)
+    own = (None if v is None else v[fold, np.arange(n)] for v in vars(answers).values())
+    return Round(*own, fold, splits, choices or [], route, answers)
+
+
 def _looked_up(
-    estimator: Any, data: AssessedRows, partitions: Sequence[Splits], read: list[list[Fold]]
-) -> list[list[Fold]]:
-    """From one decomposition of all rows: the folds of partitions that are not `read` already, and
-    every two folds of a partition left out together.
+    estimator: Any, data: AssessedRows, partitions: Sequence[Splits], pairs: Sequence[Pairs]
+) -> list[np.ndarray | None]:
+    """Outputs (K, n, …) of models without one and two folds of every partition, from one
+    decomposition of all rows; None for partitions whose folds are not left out in pairs.
     """
-    choice, pairs = _given(estimator), [_pairs(splits, data) for splits in partitions]
     kept, alone = fixed(estimator, {}), replace(data, params=without_groups(data.params))
-    wanted = []
-    for number, (splits, each) in enumerate(zip(partitions, pairs, strict=True)):
-        wanted += splits if number >= len(read) else []
-        wanted += [_both(splits, *pair) for pair in each]
+    wanted = [_both(s, *pair) for s, each in zip(partitions, pairs, strict=True) for pair in each]
     outputs = iter(_outputs(kept, alone, wanted) if wanted else [])
-    found = []
-    for number, (splits, each) in enumerate(zip(partitions, pairs, strict=True)):
-        folds = read[number] if number < len(read) else []
-        for k, (train, _) in enumerate(splits if not folds else []):
-            seen = np.empty(0) if data.classes is None else np.unique(data.y[train])
-            like = read[0][k] if read and len(read[0]) > k else None
-            scale = like.scale if like and np.array_equal(like.classes, seen) else None
-            answers = _answers(next(outputs), seen, scale)
-            folds = [*folds, Fold(answers, seen, choice, scale)]
-        inner = _inner(len(data.y), splits, each, outputs)
-        found.append(
-            [
-                replace(fold, inner=_answers(inner[k], fold.classes, fold.scale) if inner else None)
-                for k, fold in enumerate(folds)
-            ]
-        )
-    return found
+    return [
+        _arranged(len(data.y), splits, each, outputs) if each else None
+        for splits, each in zip(partitions, pairs, strict=True)
+    ]
 
 
-def _answers(output: np.ndarray, classes: np.ndarray, scale: Scale | None) -> Answers:
-    """What a model says whose main output this is: decisions before calibration, or numbers if
-    there are no classes.
+def _arranged(n: int, splits: Splits, pairs: Pairs, outputs: Iterator[np.ndarray]) -> np.ndarray:
+    """For every split, outputs by row (K, n, …) of models that have seen neither it nor the split
+    of the row, from the outputs without each two; zero where there is none.
     """
-    if len(classes) == 0:
-        return Answers(output.reshape(-1), None, None)
-    moved, p = (output, None) if scale is None else scale(output)
-    return Answers(labels_of(moved, classes), p, moved)
-
-
-def _inner(
-    n: int, splits: Splits, pairs: Sequence[tuple[int, int]], outputs: Iterator[np.ndarray]
-) -> dict[int, np.ndarray]:
-    """For every split, outputs by row of models that have seen neither it nor that of the row, from
-    the outputs without each two.
-    """
-    found: dict[int, np.ndarray] = {}
+    found = np.zeros(0)
     for a, b in pairs:
-        both = next(outputs)
-        parts = np.split(both, [len(splits[a][1])])
-        for this, other, values in ((a, b, parts[0]), (b, a, parts[1])):
-            rows = found.setdefault(other, np.zeros((n, *both.shape[1:])))
-            rows[splits[this][1]] = values
+        (_, test), both = _both(splits, a, b), next(outputs)
+        found = found if len(found) else np.zeros((len(splits), n, *both.shape[1:]))
+        by_row = np.empty((n, *both.shape[1:]))
+        by_row[test] = both
+        for k, rows in ((a, splits[b][1]), (b, splits[a][1])):
+            found[k, rows] = by_row[rows]
     return found
+
+
+def _calibrated(model: Any, data: AssessedRows, splits: Splits, outputs: np.ndarray) -> Answers:
+    """The answers for outputs (K, n, …) of models without two folds.
+
+    Probabilities are softmax(β s), and none is below the floor. For the rows of fold j by the model
+    without k, β minimizes the cross-entropy of the same model's rows in the other folds, whose
+    labels are those of neither: otherwise the row's own label would make its loss too small. A
+    score of zero leaves a row out, since it says nothing of β.
+    """
+    if data.classes is None:
+        return Answers(outputs, None, None)
+    K, n, fold = *outputs.shape[:2], _fold_of(len(data.y), splits)
+    flat = outputs.reshape(K * n, *outputs.shape[2:])
+    labels = labels_of(flat, data.classes).reshape(K, n)
+    if not hasattr(model, "predict_proba"):
+        return Answers(labels, None, outputs)
+    codes, weights = np.searchsorted(data.classes, data.y), data.weights_of(np.arange(n))
+    scores = class_scores(flat).reshape(K, n, len(data.classes))
+    beta = np.ones((K, n))
+    if model.calibration is not None:
+        others = fold != np.arange(K)[:, None]
+        used = others[:, None] & others
+        masked = (scores[:, None] * used[..., None]).reshape(K * K, n, -1)
+        beta = inverse_temperatures(masked, codes, weights).reshape(K, K)[:, fold]
+    p = mixed(
+        softmax(beta[..., None] * scores, axis=2), least_probability(weights, scores.shape[2])
+    )
+    return Answers(labels, p, outputs)
 
 
 def _both(splits: Splits, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
-    """The split that leaves out two folds of a partition."""
+    """The split that leaves out two folds of a partition, or one that is named twice."""
     kept = np.ones(len(splits[a][0]) + len(splits[a][1]), dtype=bool)
-    test = np.concatenate([splits[a][1], splits[b][1]])
-    kept[test] = False
-    return np.flatnonzero(kept), test
+    kept[splits[a][1]] = kept[splits[b][1]] = False
+    return np.flatnonzero(kept), np.flatnonzero(~kept)
+
+
+def _fold_of(n: int, splits: Splits) -> np.ndarray:
+    """The number of the split that tests each row; -1 for rows that none does."""
+    fold = np.full(n, -1)
+    for number, (_, test) in enumerate(splits):
+        fold[test] = number
+    return fold
 
 
 def fixed(model: Any, choice: Mapping[str, Any]) -> Any:
@@ -195,47 +226,53 @@ def without_groups(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values for name, values in named.items() if name != "groups"}
 
 
-def _outputs(model: Any, data: AssessedRows, cv: Splits) -> list[np.ndarray]:
+def _outputs(model: Any, data: AssessedRows, cv: Splits) -> Iterable[np.ndarray]:
     """Predictions, or decisions, for the test rows of every split."""
     method = "predict" if data.classes is None else "decision_function"
     given: dict[str, Any] = {"cv": cv, "params": data.params, "by_fold": True, "method": method}
-    return [on_host(found) for _, found in cross_val_predict(model, data.X, data.y, **given)]
+    found = cross_val_predict(model, data.X, data.y, **given)
+    shape = (-1,) if data.classes is None else None
+    return (on_host(each).reshape(shape or each.shape) for _, each in found)
 
 
-def _pairs(splits: Splits, data: AssessedRows) -> list[tuple[int, int]]:
-    """Every two splits, if they are a partition into few folds and rows of every class are left
-    where two folds are left out; else none.
+def pairs_of(splits: Splits, data: AssessedRows) -> Pairs:
+    """Every two splits, and each with itself, if they are a partition into few folds and rows of
+    every class are left where two folds are left out; else none.
     """
     n, few = len(data.y), 2 < len(splits) <= MOST_FOLDS
     whole = sum(len(test) for _, test in splits) == n
     if not (few and whole and all(len(train) + len(test) == n for train, test in splits)):
         return []
-    pairs = list(combinations(range(len(splits)), 2))
+    pairs = list(combinations_with_replacement(range(len(splits)), 2))
     if data.classes is None:
         return pairs
     truth = data.y[:, None] == data.classes
     weights = data.weights_of(np.arange(n))[:, None] * truth
     counts = np.array([weights[test].sum(axis=0) for _, test in splits])
-    left = [counts.sum(axis=0) - counts[a] - counts[b] for a, b in pairs]
+    left = [counts.sum(axis=0) - counts[a] - counts[b] for a, b in pairs if a != b]
     return pairs if np.min(left) > 1e-9 * np.max(counts) else []
 
 
 def _reader(
-    folds: list[Fold], data: AssessedRows, splits: Splits, told: tuple[int, int], nested: bool
+    folds: list[Fold],
+    data: AssessedRows,
+    splits: Splits,
+    pairs: Pairs,
+    told: tuple[int, int],
+    probabilities: bool,
 ) -> Callable[..., float]:
     """A scorer that keeps the outputs of each model in turn in `folds`; those without a second fold
-    too, if `nested`.
+    too, if there are pairs.
     """
-    pairs = _pairs(splits, data) if nested else []
 
     def read(model: Any, X: Any, y: Any) -> float:
-        real = model.fitted() if isinstance(model, RowLookupEstimator) else model
-        fold, own = _read(model, real, X), [pair for pair in pairs if len(folds) in pair]
-        rest = _settled(real, data) if own else None
+        fold = _read(model, X, probabilities=probabilities)
+        own = [pair for pair in pairs if len(folds) in pair]
+        rest = _settled(model, data) if own else None
         if rest is not None:
             outputs = iter(_outputs(*rest, [_both(splits, *pair) for pair in own]))
-            inner = _inner(len(data.y), splits, own, outputs)[len(folds)]
-            fold = replace(fold, inner=_answers(inner, fold.classes, fold.scale))
+            inner = _arranged(len(data.y), splits, own, outputs)[len(folds)]
+            fold = replace(fold, inner=inner)
         folds.append(fold)
         report_progress(told[0] + len(folds), told[1], "cross-validation")
         return 0.0  # scikit-learn wants a number
@@ -246,21 +283,21 @@ def _reader(
 def answers_of(model: Any, data: AssessedRows, confounds: Any) -> Round:
     """What a fitted model says of rows that are new to it."""
     every = [(np.arange(0), np.arange(len(data.y)))]
-    fold = _read(model, model, data.X, confounds)
-    return _gathered(data, every, [fold], Route("prefit", "a fitted model, without its rows"))
+    route = Route("prefit", "a fitted model, without its rows")
+    return _gathered(data, every, [_read(model, data.X, confounds)], route)
 
 
-def _read(model: Any, real: Any, X: Any, confounds: Any = None) -> Fold:
-    """The answers of a model for test rows; `real` is fitted."""
-    methods = ("predict_proba", "decision_function")
-    p, decisions = (
-        on_host(call(model, method, X, confounds))
-        if is_classifier(model) and hasattr(model, method)
-        else None
+def _read(model: Any, X: Any, confounds: Any = None, probabilities: bool = True) -> Fold:
+    """The answers of a fitted model for test rows."""
+    methods = ["predict_proba"] * probabilities + ["decision_function"]
+    said = {
+        method: on_host(call(model, method, X, confounds))
         for method in methods
-    )
-    answers = Answers(on_host(call(model, "predict", X, confounds)).reshape(-1), p, decisions)
-    return Fold(answers, getattr(model, "classes_", np.empty(0)), choice_of(real), _scale(real))
+        if is_classifier(model) and hasattr(model, method)
+    }
+    predictions = on_host(call(model, "predict", X, confounds)).reshape(-1)
+    answers = Answers(predictions, said.get("predict_proba"), said.get("decision_function"))
+    return Fold(answers, getattr(model, "classes_", np.empty(0)), choice_of(model))
 
 
 def _settled(real: Any, data: AssessedRows) -> tuple[Any, AssessedRows] | None:
@@ -275,18 +312,6 @@ def _settled(real: Any, data: AssessedRows) -> tuple[Any, AssessedRows] | None:
     method = "predict" if data.classes is None else "decision_function"
     one = depends(model, X, params, method=method).route.name == "one"
     return (model, replace(data, X=X, params=params)) if one else None
-
-
-def _scale(real: Any) -> Scale | None:
-    """Probabilities from decisions before calibration, as a fitted model computes them."""
-    last = final_step(real)
-    if not (is_model(last) and hasattr(last, "predict_proba")):
-        return None
-    steps, shift = getattr(last, "isotonic_", None), last._shift
-    none = np.zeros(len(last.classes_))  # of the shift, which comes before
-    steps = None if steps is None else to_numpy(steps)
-    found = Calibration(1.0 / last.temperature_, none, last.floor_, steps)
-    return lambda decision: (decision + shift, found.probabilities(decision + shift))
 
 
 def _given(estimator: Any) -> dict[str, Any]:
@@ -338,9 +363,8 @@ def splits_of(splitter: Any, data: AssessedRows) -> Splits:
 def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Route) -> Round:
     """The answers of all splits by row."""
     n = len(data.y)
-    fold, predictions = np.full(n, -1), np.full(n, np.nan if data.classes is None else None)
-    for number, ((_, test), found) in enumerate(zip(splits, folds, strict=True)):
-        fold[test] = number
+    fold, predictions = _fold_of(n, splits), np.full(n, np.nan if data.classes is None else None)
+    for (_, test), found in zip(splits, folds, strict=True):
         predictions[test] = found.answers.predictions
     if data.classes is not None and np.all(fold >= 0):
         predictions = predictions.astype(data.y.dtype)
@@ -349,9 +373,7 @@ def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Rout
         for name in ("probabilities", "decisions")
     )
     choices = [found.choice for found in folds]
-    inner = [found.inner for found in folds if found.inner is not None]
-    inner = inner if len(inner) == len(folds) else []
-    return Round(predictions, probabilities, decisions, fold, splits, choices, route, inner)
+    return Round(predictions, probabilities, decisions, fold, splits, choices, route)
 
 
 def _by_row(

@@ -8,10 +8,12 @@ rows, and the model that the interval is about is the one of all rows.
 **Nested cross-validation** (Bates, Hastie and Tibshirani 2024) estimates the mean squared error of
 the cross-validation estimate itself, from folds k of one or more partitions into K:
 
-    MSE = mean_k[(ē_in - ē_out)²] - mean_k[var(e_out)/n_k],    SE² = (K-1)/K MSE
+    MSE = mean_k[(ē_in - ē_out)²] - mean_k[var(e_out)/n_k],    SE² = (K-1)/K MSE + s_b²
 
 e_out are the values of fold k by the model without k, e_in those of the other folds j by the models
-without k and j. SE² is kept between s² and K s².
+without k and j. Stratified folds hold the same share of every class, so that the differences do not
+see the variance between classes: all values are taken less the mean of their class, and s_b², the
+naive variance of the mean of these means, is added. SE² is kept between s² and K s².
 
 Fixed settings take everything from one decomposition, with ten partitions. Tuned models keep what
 was chosen without fold k when another fold leaves too. Where a fold is one group, the variance
@@ -55,6 +57,7 @@ class HeldOutValues:
     test_share: float
     n_partitions: int = 1
     most_dof: float = np.inf  # of the error of nested cross-validation
+    strata: np.ndarray | None = None  # the class (n,) of each row, if every fold has its share
 
     def minus(self, other: HeldOutValues) -> HeldOutValues:
         """The differences of the values of two models on the same splits. Two models that learn
@@ -112,9 +115,9 @@ class HeldOutValues:
         naive, K = self.naive, self.n_folds
         dof = min(self.n_units - 1, self.most_dof)
         if self.inner:
-            least = self._nested()
-            if np.isfinite(least):
-                variance = np.clip((K - 1) / K * least, naive, K * naive)
+            variance = self._nested()
+            if np.isfinite(variance):
+                variance = np.clip(variance, naive, K * naive)
                 times = f", {self.n_partitions} times" if self.n_partitions > 1 else ""
                 method = f"nested cross-validation, {K} folds{times}"
                 return float(np.sqrt(variance)), dof, method
@@ -126,18 +129,30 @@ class HeldOutValues:
         return float(np.sqrt(naive)), max(self.n_units - 1, 1), "held-out rows as if independent"
 
     def _nested(self) -> float:
-        """The mean squared error of the cross-validation estimate."""
-        terms = []
+        """The variance of the cross-validation estimate: SE² above."""
+        K, terms, between = self.n_folds, [], []
         for part in self._partitions():
             every, values = self._joined(part)
-            w, alone = self.weights, self._variance(every, values) * self.n_units
+            centre, w = self._centre(every, values), self.weights
+            between.append(self._variance(every, centre[every]))
+            alone = self._variance(every, values - centre[every]) * self.n_units
             for k in part:
-                test, out, rest = self.tests[k], self.values[k], self.inner[k]
+                test, out = self.tests[k], self.values[k] - centre[self.tests[k]]
+                rest = self.inner[k] - centre
                 inside = w[every] @ rest[every] - w[test] @ rest[test]
                 apart = inside / (w[every].sum() - w[test].sum()) - self._mean(test, out)
                 m = int(np.count_nonzero(np.bincount(self.units[test])))
                 terms.append(apart**2 - (self._variance(test, out) if m > 1 else alone))
-        return float(np.mean(terms))
+        return float((K - 1) / K * np.mean(terms) + np.mean(between))
+
+    def _centre(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """The mean value (n,) of the class of each row; zero without classes."""
+        if self.strata is None:
+            return np.zeros(len(self.weights))
+        w, of = self.weights[rows], self.strata[rows]
+        total = np.bincount(of, weights=w)
+        means = np.bincount(of, weights=w * values) / np.where(total > 0, total, 1.0)
+        return np.asarray(means[self.strata])
 
     def pvalue(self) -> float:
         """The two-sided p-value of a mean of zero. If all units have the same value, their

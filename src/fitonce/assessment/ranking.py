@@ -74,36 +74,45 @@ def pair_values(data: AssessedRows, rounds: Sequence[Round]) -> RowValues | None
         assert columns is not None
         w, found = data.weights_of(np.arange(len(data.y))), []
         whole = np.bincount(fold, weights=w)[fold]
-        for outputs, positive in zip(columns[0].T, columns[1].T, strict=True):
+        for outputs, positive in zip(np.moveaxis(columns[0], -1, 0), columns[1].T, strict=True):
             own = np.where(
                 positive, *(np.bincount(fold, weights=w * p)[fold] for p in (positive, ~positive))
             )
             share, area = _placed(outputs, positive, w, fold)
             moved = area + (share - area) * whole / own
-            found.append(np.where(np.isfinite(moved), moved, np.nanmean(moved)))
+            mean = np.nanmean(moved, axis=-1, keepdims=True)
+            found.append(np.where(np.isfinite(moved), moved, mean))
         return np.asarray(np.mean(found, axis=0))
 
     return values
 
 
 def columns_of(data: AssessedRows, answers: Answers) -> tuple[np.ndarray, np.ndarray] | None:
-    """Outputs (n, c) and truth of the rows, one column per class; one column for two classes."""
+    """Outputs (…, n, c) and truth (n, c) of the rows, one column per class; one column for two
+    classes.
+    """
     p, decisions = answers.probabilities, answers.decisions
     outputs = p if p is not None else decisions
     if outputs is None or data.classes is None:
         return None
     truth = data.y[:, None] == data.classes
     if len(data.classes) == 2:
-        return outputs.reshape(len(outputs), -1)[:, -1:], truth[:, 1:]
+        return (outputs[..., None] if outputs is decisions else outputs)[..., -1:], truth[:, 1:]
     return outputs, truth
 
 
 def _placed(
     values: np.ndarray, positive: np.ndarray, w: np.ndarray, fold: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For every row the share of the other class in its fold that is ranked on the right side of
-    it, and the AUC of its fold; NaN where one class is missing.
+    """For every row (…, n) the share of the other class in its fold that is ranked on the right
+    side of it, and the AUC of its fold; NaN where one class is missing.
     """
+    if values.ndim > 1:  # every model has folds of its own
+        m, n_folds = len(values), fold.max() + 1
+        own = (np.arange(m)[:, None] * n_folds + fold).reshape(-1)
+        given = values.reshape(-1), np.tile(positive, m), np.tile(w, m), own
+        share, area = _placed(*given)
+        return share.reshape(values.shape), area.reshape(values.shape)
     order = np.lexsort((values, fold))
     f, v = fold[order], values[order]
     starts = np.flatnonzero(np.r_[True, (f[1:] != f[:-1]) | (v[1:] != v[:-1])])

@@ -37,32 +37,38 @@ SHAPES = {
 
 
 def row_values(data: AssessedRows, answers: Answers) -> dict[str, np.ndarray]:
-    """What every row adds to the scores that are means: hits, losses and squared errors."""
+    """What every row (…, n) adds to the scores that are means: hits, losses and squared errors."""
     y, predicted, p = data.y, answers.predictions, answers.probabilities
     if data.classes is None:
         return {"mae": np.abs(y - predicted), "rmse": (y - predicted) ** 2}
     found = {"accuracy": np.asarray(predicted == y, dtype=np.float64)}
     if p is not None:
         truth = y[:, None] == data.classes
-        found["log_loss"] = -np.log(np.maximum(p[truth], LEAST))
-        found["brier"] = np.sum((p - truth) ** 2, axis=1) / (2 if len(data.classes) == 2 else 1)
+        found["log_loss"] = -np.log(np.maximum(np.sum(p, axis=-1, where=truth), LEAST))
+        found["brier"] = np.sum((p - truth) ** 2, axis=-1) / (2 if len(data.classes) == 2 else 1)
     return found
 
 
 def values_of(data: AssessedRows, rounds: Sequence[Round], of: RowValues) -> HeldOutValues:
     """Values of rows, from the answers of every model."""
     tests = [test for round_ in rounds for _, test in round_.splits]
-    outer = [(round_, of(round_, round_.fold)) for round_ in rounds]
-    inner = [of(answers, round_.fold) for round_ in rounds for answers in round_.inner]
+    inner: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    for round_ in rounds:
+        known = of(round_ if round_.inner is None else round_.inner, round_.fold)
+        inner += [] if round_.inner is None else list(known)
+        by_split = np.broadcast_to(known, (len(round_.splits), len(data.y)))
+        values += [each[test] for each, (_, test) in zip(by_split, round_.splits, strict=True)]
     units = np.arange(len(data.y)) if data.groups is None else data.groups
     return HeldOutValues(
         tests,
-        [values[test] for round_, values in outer for _, test in round_.splits],
+        values,
         inner if len(inner) == len(tests) else [],
         np.unique(units, return_inverse=True)[1].reshape(-1),
         data.weights_of(np.arange(len(data.y))),
         share_of([round_.splits for round_ in rounds]),
         len(rounds),
+        strata=None if data.classes is None else np.searchsorted(data.classes, data.y),
     )
 
 
@@ -107,6 +113,9 @@ def moves(
 
 
 def _own(name: str, loss: Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Losses (…, n) by a function of the user."""
+    if predicted.ndim > 1:
+        return np.stack([_own(name, loss, y, each) for each in predicted])
     values = np.asarray(loss(y, predicted), dtype=np.float64)
     if values.shape != y.shape:
         raise ValueError(
