@@ -138,7 +138,7 @@ def assess(
     >>> X, y = load_iris(return_X_y=True)
     >>> answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, permutations=199)
     >>> print(answer.accuracy, "baseline", answer.baseline, "p =", answer.permutation.pvalue)
-    0.960 [0.903, 0.984] baseline 0.333 p = 0.005
+    0.960 [0.896, 0.985] baseline 0.333 p = 0.005
     >>> answer.accuracy.method
     'nested cross-validation, 10 folds, 10 times'
     """

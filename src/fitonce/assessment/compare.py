@@ -227,7 +227,7 @@ def compare(
     >>> linear = KernelFisherDiscriminant("linear", alpha=0.1)
     >>> result = compare({"rbf": rbf}, {"linear": linear}, X, y)
     >>> print(result.difference("linear", "rbf"))
-    linear - rbf: +0.018 [-0.017, +0.053], p = 0.2708
+    linear - rbf: +0.018 [-0.018, +0.054], p = 0.2865
     """
     models = _named(a, b)
     assessed = [model for model in models.values() if isinstance(model, Assessment)]

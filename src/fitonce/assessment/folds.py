@@ -39,7 +39,7 @@ Pairs = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Answers:
-    """Outputs by row, the rows after any leading axes; None for those that a model does not have."""
+    """Outputs by row, after any leading axes; None for those that a model does not have."""
 
     predictions: np.ndarray
     probabilities: np.ndarray | None
@@ -133,8 +133,11 @@ def _round(
         read = _gathered(data, splits, folds, route)
         return replace(read, inner=answers, choices=choices or read.choices)
     fold = _fold_of(n, splits)
-    own = (None if v is None else v[fold, np.arange(n)] for v in vars(answers).values())
-    return Round(*own, fold, splits, choices or [], route, answers)
+    own: dict[str, Any] = {
+        name: None if values is None else values[fold, np.arange(n)]
+        for name, values in vars(answers).items()
+    }
+    return Round(**own, fold=fold, splits=splits, choices=choices or [], route=route, inner=answers)
 
 
 def _looked_up(
@@ -190,10 +193,8 @@ def _calibrated(model: Any, data: AssessedRows, splits: Splits, outputs: np.ndar
         used = others[:, None] & others
         masked = (scores[:, None] * used[..., None]).reshape(K * K, n, -1)
         beta = inverse_temperatures(masked, codes, weights).reshape(K, K)[:, fold]
-    p = mixed(
-        softmax(beta[..., None] * scores, axis=2), least_probability(weights, scores.shape[2])
-    )
-    return Answers(labels, p, outputs)
+    floor = least_probability(weights, scores.shape[2])
+    return Answers(labels, mixed(softmax(beta[..., None] * scores, axis=2), floor), outputs)
 
 
 def _both(splits: Splits, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
