@@ -210,11 +210,20 @@ def compare(
     separator: o.Separator = None,
     header: o.Header = None,
     sheet: o.Sheet = None,
-    models: o.Models = "rbf,linear,forest",
+    models: Annotated[
+        str,
+        o.setting(
+            o.MODEL,
+            "Two or more of tune (the kernel is tuned), rbf, exponential, matern32, matern52, "
+            "laplacian, linear, poly, cosine, forest and baseline, separated by commas.",
+        ),
+    ] = "rbf,linear,forest",
     cv: o.Folds = None,
     repeats: o.Repeats = 5,
     random_state: o.Seed = 0,
-    out: o.Picture = None,
+    out: Annotated[
+        str | None, o.written("File for a plot of the differences: .png, .svg or .pdf.")
+    ] = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -258,7 +267,13 @@ def permute(
     priors: o.Priors = None,
     confounding: o.Confounding = "remove",
     permutations: Annotated[int, o.setting(o.CHECK, "Number of permutations.", min=1)] = 999,
-    statistic: o.Statistic = "quick",
+    statistic: Annotated[
+        str,
+        o.setting(
+            o.CHECK,
+            "quick: tuned for every permutation on a coarser lattice; same: on the model's own.",
+        ),
+    ] = "quick",
     permute: Annotated[
         str | None,
         o.setting(
@@ -326,14 +341,32 @@ def validate(
 def predict(
     ctx: typer.Context,
     model: o.ModelFile,
-    rows: o.Rows,
-    out: o.TableOut = None,
-    keep: o.Copied = None,
-    interval: o.Interval = None,
+    rows: Annotated[
+        str,
+        typer.Argument(help="Table of new rows; - reads CSV from standard input.", metavar="ROWS"),
+    ],
+    keep: Annotated[
+        list[str] | None,
+        o.column(
+            "Column of ROWS to copy next to the predictions, instead of the identifier; repeat for "
+            "more."
+        ),
+    ] = None,
     missing: o.Missing = None,
     separator: o.Separator = None,
     header: o.Header = None,
     sheet: o.Sheet = None,
+    out: Annotated[
+        str | None, o.written("File: .csv, .tsv, .parquet or .arrow; standard output if not given.")
+    ] = None,
+    interval: Annotated[
+        float | None,
+        o.setting(
+            o.OUTPUT,
+            "Also give intervals (for classes: sets) that contain the truth for this share of new "
+            "rows, such as 0.9.",
+        ),
+    ] = None,
     quiet: o.Quiet = False,
 ) -> None:
     """Predict new rows: labels with probabilities, or numbers.
@@ -353,7 +386,9 @@ def predict(
 def export(
     ctx: typer.Context,
     model: o.ModelFile,
-    out: o.Graph = None,
+    out: Annotated[
+        str | None, o.written("The ONNX file; by default MODEL with the ending .onnx.")
+    ] = None,
     rows: Annotated[
         str | None, o.setting(o.CHECK, "Table on which to measure the difference from the model.")
     ] = None,
@@ -394,7 +429,9 @@ def report(
     permutations: o.Permutations = "auto",
     random_state: o.Seed = 0,
     data: o.Data = True,
-    out: o.PageOut = None,
+    out: Annotated[
+        str | None, o.written("The HTML file; by default MODEL with the ending .html.")
+    ] = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

@@ -423,21 +423,19 @@ def _are_units(values: pl.Series, y: np.ndarray) -> bool:
 
 
 def _is_copy(values: pl.Series, y: np.ndarray, task: str) -> bool:
-    known = values.is_not_null()
-    if int(known.sum()) < max(COPY_ROWS, 0.5 * len(y)):
+    """Whether known values tell all classes apart, or have the order of the target."""
+    pairs = pl.DataFrame({"x": values, "y": y}).drop_nulls()
+    distinct, levels = pairs["x"].n_unique(), pairs["y"].n_unique()
+    number = values.dtype != pl.String
+    if pairs.height < max(COPY_ROWS, 0.5 * len(y)) or levels < 2:
         return False
-    values, target = values.filter(known), pl.Series("y", y).filter(known)
     if task == "classification":
-        levels, distinct = target.n_unique(), values.n_unique()
-        if levels < 2 or pl.DataFrame([values.alias("x"), target]).n_unique() != distinct:
-            return False
-        sorted_target = target.gather(values.arg_sort())
-        in_order = (sorted_target != sorted_target.shift()).sum() == levels - 1
-        return distinct == levels or (values.dtype != pl.String and in_order)
-    if values.dtype == pl.String or values.n_unique() < max(COPY_ROWS, 0.9 * target.n_unique()):
+        classes = pairs.sort("x", maintain_order=True)["y"]
+        in_order = number and (classes != classes.shift()).sum() == levels - 1
+        return pairs.n_unique() == distinct and (distinct == levels or in_order)
+    if not number or distinct < max(COPY_ROWS, 0.9 * levels):
         return False
-    ranks, others = (v.rank().to_numpy() for v in (values, target))
-    return bool(abs(np.corrcoef(ranks, others)[0, 1]) > SAME_ORDER)
+    return bool(abs(pairs.select(pl.corr("x", "y", method="spearman")).item()) > SAME_ORDER)
 
 
 def copies_together(X: pl.DataFrame, y: np.ndarray) -> tuple[np.ndarray | None, list[str]]:

@@ -36,9 +36,6 @@ ModelFile = Annotated[
     str,
     typer.Argument(help="Model file written by `fitonce fit` or fitonce.save.", metavar="MODEL"),
 ]
-Rows = Annotated[
-    str, typer.Argument(help="Table of new rows; - reads CSV from standard input.", metavar="ROWS")
-]
 Text = str | None
 Columns = list[str] | None
 Target = Annotated[str, column("The column to predict.", "--target", "-t")]
@@ -131,14 +128,6 @@ Landmarks = Annotated[
     str,
     setting(MODEL, "Landmark points for large tables: auto (above 2,000 rows), none or a number."),
 ]
-Models = Annotated[
-    str,
-    setting(
-        MODEL,
-        "Two or more of tune (the kernel is tuned), rbf, exponential, matern32, matern52, "
-        "laplacian, linear, poly, cosine, forest and baseline, separated by commas.",
-    ),
-]
 Folds = Annotated[
     int | None,
     setting(
@@ -160,30 +149,8 @@ Permutations = Annotated[
     str,
     setting(CHECK, "Permutations for the p-value: auto (999, at most 1,000 rows), 0 or a number."),
 ]
-Statistic = Annotated[
-    str,
-    setting(
-        CHECK,
-        "quick: tuned for every permutation on a coarser lattice; same: on the model's own.",
-    ),
-]
 Seed = Annotated[
     int, setting(CHECK, "Seed for folds, permutations and landmarks.", "--seed", min=0)
-]
-Copied = Annotated[
-    Columns,
-    column(
-        "Column of ROWS to copy next to the predictions, instead of the identifier; repeat for "
-        "more."
-    ),
-]
-Interval = Annotated[
-    float | None,
-    setting(
-        OUTPUT,
-        "Also give intervals (for classes: sets) that contain the truth for this share of new "
-        "rows, such as 0.9.",
-    ),
 ]
 Page = Annotated[
     bool, setting(OUTPUT, "Whether to write the HTML report as well.", "--page/--no-page")
@@ -203,10 +170,4 @@ def written(text: str) -> Any:
 
 
 Out = Annotated[Text, written("Folder for the results, or the name of the model file.")]
-TableOut = Annotated[
-    Text, written("File: .csv, .tsv, .parquet or .arrow; standard output if not given.")
-]
-Picture = Annotated[Text, written("File for a plot of the differences: .png, .svg or .pdf.")]
-Graph = Annotated[Text, written("The ONNX file; by default MODEL with the ending .onnx.")]
-PageOut = Annotated[Text, written("The HTML file; by default MODEL with the ending .html.")]
 Force = Annotated[bool, setting(OUTPUT, "Replace an earlier model of the same name.", "--force")]

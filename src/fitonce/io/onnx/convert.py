@@ -14,8 +14,7 @@ from ...core.numerical_warnings import warn_numerical
 from ...estimators.fitted import is_committee, is_model
 from ..contents import portable
 from . import ERROR_KEY, TOLERANCE
-from .graph import Graph
-from .inputs import Inputs, steps_of
+from .graph import Graph, Inputs, steps_of
 from .model import add_model, training_rows
 from .transformers import transformed
 

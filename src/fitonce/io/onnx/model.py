@@ -24,8 +24,7 @@ from ...estimators.fitted import (
     trained_columns,
 )
 from ...kernels import Kernel, MatrixLookup, SummedKernel
-from .graph import COLUMNS, Value, beside
-from .inputs import steps_of
+from .graph import COLUMNS, Value, beside, steps_of
 from .transformers import interpolated, transformed
 
 LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of a refused row

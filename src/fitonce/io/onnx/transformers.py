@@ -18,8 +18,7 @@ from sklearn.preprocessing import (
 )
 
 from ...preparation import ClippedScaler, NormalScores, RelevanceScaler
-from .graph import Graph, Value, beside
-from .inputs import ColumnValues, Rows, selections, steps_of
+from .graph import ColumnValues, Graph, Rows, Value, beside, selections, steps_of
 
 
 def transformed(steps: Sequence[Any], rows: Rows) -> Rows:
