@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.rows import open_rows
-from fitonce.tuning.lattice import GammaLattice, alpha_lattice
+from fitonce.tuning.gamma_search import GammaLattice, alpha_lattice
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

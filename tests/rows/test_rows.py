@@ -15,11 +15,11 @@ import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.banded import Banded
 from fitonce.core.inverse import Inverse
-from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
+from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation, memory_of
 from fitonce.estimators.fitted import record_of
 from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
-from fitonce.tuning import costs, decompose
+from fitonce.tuning import decompose
 from optional import require
 from reference import held_out_of, output
 
@@ -434,13 +434,15 @@ def test_it_is_refused_before_the_kernel_is_computed(monkeypatch):
         raise AssertionError("the kernel was computed")
 
     rows = np.zeros((6000, 2))
-    monkeypatch.setattr(costs, "memory_of", lambda like: Memory("on this machine", 2**20, 2**30))
+    monkeypatch.setattr(
+        decompose, "memory_of", lambda like: Memory("on this machine", 2**20, 2**30)
+    )
     with pytest.raises(NotEnoughMemoryError, match="6,000 rows"):
         KernelRidge(kernel=kernel, alpha=1.0).fit(rows, np.arange(6000.0))
 
 
 def test_the_advice_names_what_would_fit():
-    text = explanation(100_000, 3.2, costs.memory_of(np.empty(0)))
+    text = explanation(100_000, 3.2, memory_of(np.empty(0)))
     assert "About" in text and "rows would fit" in text
 
 

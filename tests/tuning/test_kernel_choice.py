@@ -14,7 +14,7 @@ import fitonce
 from fitonce import KernelRidge, LeastSquaresSVC, load
 from fitonce.kernels import FAMILIES, RADIAL, DistancesTo, Kernel
 from fitonce.plotting import CriterionMapDisplay, RegularizationPathDisplay
-from fitonce.tuning import Branch, Trial, sample, search
+from fitonce.tuning import Branch, Trial, search
 from problems import every_estimator, rows_for
 
 SMOOTHNESS = {"exponential": 0.5, "matern32": 1.5, "matern52": 2.5}
@@ -149,7 +149,6 @@ def test_displays_of_a_chosen_kernel():
 
 
 def test_a_sample_sorts_out_kernels_and_all_rows_judge_the_rest(monkeypatch):
-    monkeypatch.setattr(sample, "SAMPLED_FROM", 60)
     monkeypatch.setattr("fitonce.tuning.tuner.SAMPLED_FROM", 60)
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(90, 2))

@@ -23,9 +23,8 @@ from fitonce.datasets import make_torus, make_waveform3
 from fitonce.estimators.setup import folds_of, setup_of
 from fitonce.inference.deletion_maps import kept_targets
 from fitonce.inference.per_fold_maps import TrainedFold
-from fitonce.tuning import Branch, GammaLattice, Trial, search, tuner
-from fitonce.tuning import sample as sampling
-from fitonce.tuning.sample import sample_of
+from fitonce.tuning import Branch, GammaLattice, Trial, search, specification, tuner
+from fitonce.tuning.specification import sample_of
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +32,7 @@ def from_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages from 60 rows on, so that the tests are quick."""
     monkeypatch.setattr(tuner, "SAMPLED_FROM", 60)
     monkeypatch.setattr(tuner, "PROBED_FROM", 110)
-    monkeypatch.setattr(sampling, "SAMPLE", 75)
+    monkeypatch.setattr(specification, "SAMPLE", 75)
 
 
 def data(n: int = 120, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -310,9 +309,9 @@ def test_a_neighbour_is_tried_at_one_alpha(monkeypatch: pytest.MonkeyPatch) -> N
     seen: list[Any] = []
     original = tuner.exact_problem
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **options: Any) -> Any:
         seen.append((given[0].X.shape[0], given[4]))
-        return original(*given)
+        return original(*given, **options)
 
     monkeypatch.setattr(tuner, "exact_problem", counted)
     KernelFisherDiscriminant().fit(X, y)

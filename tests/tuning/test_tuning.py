@@ -590,7 +590,7 @@ def test_alphas_a_few_at_a_time_choose_as_all_at_once(
 ) -> None:
     X, y = data_for(estimator)
     whole = estimator(gamma=0.5).fit(X, y)
-    monkeypatch.setattr("fitonce.tuning.costs.PATH_ELEMENTS", (10 * len(X), 1))
+    monkeypatch.setattr("fitonce.tuning.tuner.PATH_ELEMENTS", (10 * len(X), 1))
     parts = estimator(gamma=0.5).fit(X, y)
     assert parts.alpha_ == whole.alpha_
     np.testing.assert_allclose(held_out_of(parts), held_out_of(whole), rtol=1e-9, atol=1e-12)
@@ -648,16 +648,18 @@ def test_trials_in_one_batch_lose_what_they_lose_alone(
 
 
 DEFAULTS = {  # module and name, and what a search is made of: with others, every choice moves
-    "lattice": {
+    "trials": {"TIE": 1e-9, "WORTH_EXTENDING": 1e-3},
+    "gamma_search": {
         "ALPHA_BELOW": 30,
         "ALPHA_ABOVE": 12,
         "FARTHEST": 16,
         "PRECISION": 4e-9,
         "DIGITS": 2.3e-9,
+        "CLOSE": 1e-2,
+        "CLOSE_ROWS": 10.0,
+        "PROMISING": 0.1,
+        "NEAR": 1e-2,
     },
-    "trials": {"TIE": 1e-9, "WORTH_EXTENDING": 1e-3},
-    "gamma_search": {"CLOSE": 1e-2, "CLOSE_ROWS": 10.0, "PROMISING": 0.1, "NEAR": 1e-2},
-    "sample": {"SAMPLED_FROM": 400, "PROBED_FROM": 1000, "SAMPLE": 700, "FEW": 5},
     "weights": {
         "SHIFTS": (-4, -2, 0, 2, 4),
         "IN_FRONT": 0.8,
@@ -676,11 +678,15 @@ DEFAULTS = {  # module and name, and what a search is made of: with others, ever
         "APART": 2.0**-7,
     },
     "specification": {
+        "SAMPLED_FROM": 400,
+        "PROBED_FROM": 1000,
+        "SAMPLE": 700,
+        "FEW": 5,
         "TUNED_VALUES": {
             "penalty": ("function", "dual"),
             "degree": (2, 3, 4),
             "coef0": (0.0, 1.0),
-        }
+        },
     },
     "criterion": {"AUTO": "auto", "BOTH": "squared_error+log_loss"},
     "trial_runner": {"HALF": 0.5},

@@ -1,7 +1,6 @@
 """Choosing hyper-parameters by closed-form held-out predictions; knows no estimator."""
 
-from .gamma_search import Branch, search
-from .lattice import GammaLattice, alpha_lattice
+from .gamma_search import Branch, GammaLattice, alpha_lattice, search
 from .refine import NewtonStep, newton
 from .trial_runner import TrialRunner
 from .trials import Trial, Trials

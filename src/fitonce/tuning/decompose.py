@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +20,16 @@ from ..core.arrays import (
 from ..core.banded import Banded
 from ..core.dual import DualNorm, DualNormWithBias
 from ..core.inverse import Inverse
+from ..core.memory import (
+    NotEnoughMemoryError,
+    explanation,
+    memory_of,
+    out_of_memory_explained,
+)
 from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.resolvent import Resolvent
-from ..core.rows import dense_like
+from ..core.rows import dense_like, on_host
 from ..core.smoothers import FunctionNorm, KernelSmoother
 from ..core.spectrum import (
     frobenius,
@@ -34,8 +41,16 @@ from ..core.spectrum import (
 from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square, largest_entry, off_origin
 
 BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included
+TOO_SMALL = (
+    "alpha is too small for this kernel: the kernel matrix plus alpha is not positive definite. "
+    'Use a larger alpha, or penalty="dual", which does not need this.'
+)
 SAFE = 1e-6  # of the norm or the largest entry of a kernel: with a larger mu, a factorization has
 # ten digits, and none of the warnings about fewer is due
+# float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band
+# form of a GPU
+MATRICES = {"all": 3.2, "one": 2.2, "band": 1.4}
+LONG = 256 * 2**20  # bytes: below, a kernel matrix fits everywhere
 FitIntercept = bool | str  # True, False, "penalized" or "coefficient"
 
 
@@ -94,15 +109,40 @@ def _function_norm(
     if mu is not None and (whole is None or mu >= SAFE * max(float(frobenius(K)), entry)):
         try:
             resolvent = Inverse.of(K, Q0, mu, whole)
-        except NotPositiveDefiniteError:
+        except NotPositiveDefiniteError as error:
             if whole is None:
-                raise
+                raise NotPositiveDefiniteError(TOO_SMALL) from error
             resolvent = whole()
     elif on_gpu(K) and K.shape[0] >= BAND_FROM and not linear:
         resolvent = Banded.of(K, Q0, entry=entry)
     else:
         resolvent = spectrum_of_kernel(K, Q0, entry)
     return FunctionNorm(resolvent, KQ0, entry)
+
+
+@contextmanager
+def check_fits(
+    X: Any, kernel: Kernel, penalty: str, mu: float | None, copied: bool = False
+) -> Iterator[None]:
+    """Refuse a kernel matrix that memory cannot hold, before it is filled.
+
+    Explain one that runs out of it after all. A precomputed one is there already, unless it is
+    `copied`.
+    """
+    n = int(X.shape[0])
+    if few_features(X, kernel, penalty) or 8 * n**2 < LONG:
+        yield
+        return
+    like = dense_like(X)
+    band = mu is None and penalty == "function" and not on_host(X) and on_gpu(X)
+    matrices = MATRICES["band" if band else "all" if mu is None else "one"] - (
+        1.0 if kernel.precomputed and not copied else 0.0
+    )
+    memory = memory_of(like)
+    if memory is not None and matrices * 8 * n**2 > memory.free:
+        raise NotEnoughMemoryError(explanation(n, matrices, memory))
+    with out_of_memory_explained(n, like, matrices):
+        yield
 
 
 def few_features(X: Any, kernel: Kernel, penalty: str) -> bool:

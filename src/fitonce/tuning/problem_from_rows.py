@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ..core.arrays import NotPositiveDefiniteError, asarray_like
+from ..core.arrays import asarray_like
 from ..core.confounds import ConfoundBasis
 from ..core.holdout import Deletion, Smoother, Targets
 from ..core.numerical_warnings import warn_constant
@@ -21,7 +21,7 @@ from ..core.thin import Thin
 from ..kernels import OVERFLOW, Kernel
 from ..landmarks.features import landmark_map
 from ..rows.blocks import ArrayRows
-from .decompose import FitIntercept, decompose
+from .decompose import FitIntercept, check_fits, decompose
 from .problem import LINEAR, Problem
 from .specification import Data
 
@@ -31,35 +31,30 @@ def exact_problem(
     kernel: Kernel,
     penalty: str,
     fit_intercept: FitIntercept,
-    mu: float | None,
+    mu: float | None = None,
     whole: Callable[[], Resolvent] | None = None,
+    copied: bool = False,
 ) -> Problem:
     """The problem of all rows, for any mu or for the given one only; with `whole`, for that one
-    first. A precomputed kernel in X is overwritten, or a copy of it where there are confounds.
+    first. A precomputed kernel in X is overwritten, unless it is to be `copied`.
     """
     X, scale = data.X, data.row_scale
     basis = None if data.confounds is None else ConfoundBasis.of(data.confounds, scale)
     removed, free = basis is not None and data.removed, None if basis is None else basis.Q0
-    if basis is not None and kernel.precomputed:
-        X = X + 0.0
-    recipe = X, kernel, penalty, fit_intercept, scale, free, removed, mu, whole
     smoother: Smoother
-    try:
+    with check_fits(X, kernel, penalty, mu, copied):
+        given = X + 0.0 if kernel.precomputed and (copied or basis is not None) else X
+        recipe = given, kernel, penalty, fit_intercept, scale, free, removed, mu, whole
         smoother = decompose(*recipe)
-    except NotPositiveDefiniteError as error:
-        raise NotPositiveDefiniteError(
-            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
-            'definite. Use a larger alpha, or penalty="dual", which does not need this.'
-        ) from error
     if removed:
         smoother = with_columns_removed(smoother, free)
+    X = None if kernel.precomputed else X
     Y = asarray_like(data.targets, smoother.Q0)
-    X = None if kernel.precomputed else data.X
     projected = smoother.project(Y if scale is None else scale * Y)
     problem = Problem(kernel, X, smoother, scale, fit_intercept, Y, projected)
     if basis is None:
         return problem
-    anew = partial(exact_problem, kernel=kernel, penalty=penalty, fit_intercept=True, mu=None)
+    anew = partial(exact_problem, kernel=kernel, penalty=penalty, fit_intercept=True)
     return replace(problem, confounds=basis, data=data, anew=anew)
 
 
@@ -87,11 +82,8 @@ def landmark_problem(
         raise RefusedError(OVERFLOW)
     if thin.trace == 0.0:
         warn_constant()
-    smoother, projected = (
-        FunctionNorm(thin, None, thin.solved.entry),
-        Targets(scaled, thin.solved.z),
-    )
-    common = data.row_scale, fit_intercept, Y, projected, features
+    smoother = FunctionNorm(thin, None, thin.solved.entry)
+    common = data.row_scale, fit_intercept, Y, Targets(scaled, thin.solved.z), features
     problem = Problem(kernel, landmarks.points, smoother, *common)
     if not dropping:
         return problem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -12,16 +14,20 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..core.holdout import Smoother
+from ..core.memory import size_text
 from ..core.numerical_warnings import warn_numerical, warnings_held_back, warnings_once
-from .costs import SearchProgress
-from .gamma_search import search
-from .lattice import FARTHEST
+from ..core.progress import has_callback, report_progress
+from ..core.rows import on_host
+from .decompose import MATRICES
+from .gamma_search import FARTHEST, Branch, search
+from .specification import Data
 from .trials import Parameters, Trial, Trials, described
 from .tuner import Tuner
 from .weights import search_sum
 
 HALF = 0.5  # of the loss of a constant model: with less, something is predicted
 KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
+SECONDS = {"all": 2e-10, "one": 4e-11}  # over n³, of one core: 1,600 s at n = 20,000
 TOGETHER_UP_TO = 300  # rows; with more, decompositions take most of the time: eigh grows as n³
 
 
@@ -168,3 +174,62 @@ def _is_better(trial: Trial, best: Trial | None) -> bool:
 
 def _name(parameters: Mapping[str, Any]) -> str:
     return described({n: v for n, v in parameters.items() if n != "penalty"}) or "decompose"
+
+
+class SearchProgress:
+    """What a search will take, then each trial: to whoever listens, or as lines on the standard
+    error stream where `verbose` asks for them.
+    """
+
+    def __init__(
+        self, verbose: int, data: Data, branches: Sequence[Branch], n_sampled: int, one_alpha: bool
+    ) -> None:
+        first = sum(1 if b.lattice is None else len(b.lattice.first()) for b in branches)
+        kernels = len({branch.kernel for branch in branches})  # most go no further than these
+        trials = first + 2 * sum(b.lattice is not None for b in branches) // kernels
+        walks = len(branches) // kernels if n_sampled else 0
+        self.verbose, self.done, self.start = verbose, 0, time.perf_counter()
+        self.expected = trials + 3 * walks  # after a sample, decompositions and factorizations
+        n, p = data.X.shape
+        line = f"{n:,} rows, {p:,} features, "
+        line += f"{self.expected} kernels" if self.expected > 1 else "one kernel"
+        line += f", most of them on {n_sampled:,} rows" if n_sampled else ""
+        if data.landmarks is not None:
+            line += f", {data.landmarks.points.shape[0]:,} landmarks"
+        elif on_host(data.X):
+            whole = trials * (n_sampled / n) ** 3 + 2.0 * walks if n_sampled else trials
+            line += _exact_cost(n, whole, one_alpha)
+        self._print(line)
+
+    def _print(self, line: str) -> None:
+        if self.verbose and not has_callback():
+            print(f"fitonce: {line}", file=sys.stderr, flush=True)
+
+    def tried(self, trial: Trial) -> None:
+        """A trial is done: report it."""
+        self.done += 1
+        values = described(trial.parameters)
+        total = max(self.expected, self.done)
+        what = f"{values or 'kernel'}, best alpha {trial.alpha:.4g}, loss {trial.loss:.5g}"
+        if self.expected > 1:
+            report_progress(self.done, total, "kernels tried")
+        elapsed = _duration(time.perf_counter() - self.start)
+        self._print(f"{self.done} of about {total}: {what} ({elapsed})")
+
+
+def _exact_cost(n: int, kernels: float, one_alpha: bool) -> str:
+    """Time and memory of the decompositions of n rows, or of factorizations for one alpha."""
+    step = "one" if one_alpha else "all"
+    seconds = SECONDS[step] * n**3 * kernels
+    line = f", exact: about {_duration(seconds)} on one core and "
+    line += size_text(8 * MATRICES[step] * n**2)
+    return line if seconds < 60 else f"{line}; landmarks=500 would take seconds"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds in words, in the unit that suits them."""
+    if seconds < 1:
+        return "a second"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

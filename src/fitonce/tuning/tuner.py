@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -20,16 +21,16 @@ from ..core.readout import Evidence, Readout
 from ..core.resolvent import Resolvent
 from ..core.smoothers import FunctionNorm
 from ..core.spectrum import row_blocks
-from .costs import alphas_at_once, check_fits
 from .fit_criteria import fit_losses
-from .lattice import alpha_lattice
+from .gamma_search import alpha_lattice
 from .many_targets import block_losses
 from .problem import Problem
 from .problem_from_rows import confounded_landmarks, exact_problem, landmark_problem
-from .sample import PROBED_FROM, SAMPLED_FROM, Sample, sample_of
-from .specification import Data, Specification
+from .specification import PROBED_FROM, SAMPLED_FROM, Data, Sample, Specification, sample_of
 from .trials import Parameters, Trial
 
+# held-out values computed together: exactly, and where each time is a pass over the rows
+PATH_ELEMENTS = 1 << 24, 1 << 27
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
 
 
@@ -77,18 +78,18 @@ class Tuner:
             given = data, kernel, penalty, spec.fit_intercept, spec.dropping
             return landmark_problem(*given, self.deletions or ())
 
-        def made(mu: float | None, whole: Callable[[], Resolvent] | None = None) -> Problem:
-            """The exact problem, for any mu or for one."""
-            # a decomposition overwrites a precomputed kernel: all but the last one get a copy
-            again = kernel.precomputed and (whole is not None or len(spec.branches(data)) > 1)
-            with check_fits(data.X, kernel, penalty, mu, copied=whole is not None):
-                own = replace(data, X=data.X + 0.0) if again else data
-                return exact_problem(own, kernel, penalty, spec.fit_intercept, mu, whole)
-
         first = self.first_alpha(parameters) if mu is None else None
+        # a decomposition overwrites a precomputed kernel: all but the last one get a copy
+        copied = kernel.precomputed and len(spec.branches(data)) > 1
+        made = partial(exact_problem, data, kernel, penalty, spec.fit_intercept)
         if first is None:
-            return made(mu)
-        return made(first, lambda: cast(FunctionNorm, made(None).of_kernel).resolvent)
+            return made(mu, copied=copied)
+
+        def whole() -> Resolvent:
+            """The factorization for any other alpha."""
+            return cast(FunctionNorm, made(copied=copied).of_kernel).resolvent
+
+        return made(first, whole, copied=True)
 
     def alphas(self, problem: Problem) -> np.ndarray:
         """The candidates for alpha: those given, or powers of two placed by the decomposition."""
@@ -120,7 +121,7 @@ class Tuner:
         if errors is not None:  # they can be had without residuals
             return errors[:, None], None
         (n, t), m = data.targets.shape, len(given.alphas)
-        step = alphas_at_once(n, t, m, data.landmarks is not None)
+        step = max(1, PATH_ELEMENTS[data.landmarks is not None] // (n * max(t, 2)))
         parts = [replace(given, alphas=given.alphas[part]) for part in row_blocks(m, step)]
         found = [self._judge([part]) for part in parts]
         small = len(parts) == 1 and (m * n * (t + 1) <= KEPT_ELEMENTS or m == 1)
