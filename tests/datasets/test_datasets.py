@@ -20,7 +20,7 @@ from scipy.integrate import quad
 from scipy.io import savemat
 from scipy.optimize import brentq
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal, ncx2, norm
+from scipy.stats import ncx2, norm
 
 from fitonce import datasets
 from fitonce.datasets import (
@@ -183,60 +183,6 @@ def test_three_waveforms():
     two, signs = datasets.make_waveform(200, random_state=11)  # its first class against the others
     assert np.array_equal(two, datasets.make_waveform3(200, random_state=11)[0])
     assert np.array_equal(signs == 1, datasets.make_waveform3(200, random_state=11)[1] == 0)
-
-
-def test_gaussians_have_the_law_of_the_paper():
-    X, y, law = datasets.make_gaussians(
-        1003, n_features=6, n_classes=5, random_state=0, return_law=True
-    )
-    assert X.shape == (1003, 6) and np.bincount(y).tolist() == [201, 201, 201, 200, 200]
-    assert np.linalg.norm(law.means, axis=1) == pytest.approx(np.ones(5))
-    assert all(
-        np.array_equal(a, b)
-        for a, b in zip(
-            (X, y), datasets.make_gaussians(1003, n_features=6, random_state=0), strict=True
-        )
-    )
-    many, labels = law.draw(60_000, random_state=1)
-    for label in range(5):
-        assert many[labels == label].mean(axis=0) == pytest.approx(law.means[label], abs=0.06)
-        assert np.cov(many[labels == label].T) == pytest.approx(law.covariance, abs=0.1)
-    covariances = [
-        datasets.make_gaussians(5, n_features=4, random_state=seed, return_law=True)[2].covariance
-        for seed in range(800)
-    ]
-    assert np.mean(covariances, axis=0) == pytest.approx(
-        np.eye(4), abs=0.12
-    )  # Wishart with mean I and 4 degrees of freedom:
-    assert np.var([C[0, 0] for C in covariances]) == pytest.approx(
-        2 / 4, rel=0.25
-    )  # the variances are χ²₄/4
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_best_predictions_of_gaussians(n_classes):
-    _, _, law = datasets.make_gaussians(
-        10, n_features=3, n_classes=n_classes, random_state=2, return_law=True
-    )
-    X, y = law.draw(100_000, random_state=3)
-    log_p = law.bayes(X)
-    densities = np.column_stack(
-        [multivariate_normal(mean, law.covariance).logpdf(X) for mean in law.means]
-    )
-    assert log_p == pytest.approx(densities - logsumexp(densities, axis=1, keepdims=True), abs=1e-8)
-    error, expected = np.mean(log_p.argmax(axis=1) != y), np.mean(-np.expm1(log_p.max(axis=1)))
-    assert expected == pytest.approx(error, abs=4 * np.sqrt(error / len(y)) + 1e-3)
-
-
-def test_gaussians_say_what_is_wrong():
-    for options, message in (
-        ({"n_features": 0}, "n_features must be an integer of at least 1"),
-        ({"n_classes": 1}, "n_classes must be .* 2"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            datasets.make_gaussians(10, **options)
-    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
-        datasets.make_gaussians(0)
 
 
 def waves():

@@ -2,10 +2,8 @@
 
 from .generators import (
     BAYES_ERROR,
-    GaussianLaw,
     checkerboard_bayes,
     make_checkerboard,
-    make_gaussians,
     make_ringnorm,
     make_threenorm,
     make_torus,
@@ -24,11 +22,9 @@ from .raetsch import RAETSCH, fetch_raetsch, raetsch_splits
 __all__ = [
     "BAYES_ERROR",
     "RAETSCH",
-    "GaussianLaw",
     "checkerboard_bayes",
     "fetch_raetsch",
     "make_checkerboard",
-    "make_gaussians",
     "make_ringnorm",
     "make_threenorm",
     "make_torus",

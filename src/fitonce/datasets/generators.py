@@ -8,11 +8,9 @@ log-probability of each, and the best prediction is the argmax.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_ndtr, log_softmax, logit, logsumexp
 
 BAYES_ERROR = {
@@ -198,82 +196,6 @@ def _field(X: np.ndarray) -> np.ndarray:
     return np.where(np.floor(4.0 * X).sum(axis=1) % 2 == 0, 1, -1)
 
 
-@dataclass(frozen=True)
-class GaussianLaw:
-    """Classes N(mean_j, covariance) with equal probabilities.
-
-    It has centers (c, p) and a common covariance (p, p).
-    """
-
-    means: np.ndarray
-    covariance: np.ndarray
-
-    def bayes(self, X: Any) -> np.ndarray:
-        """Log-probabilities (n, c) of the classes given the rows X (n, p).
-
-        x·Σ⁻¹m_j - ½ m_j·Σ⁻¹m_j, normalized.
-        """
-        directions = cho_solve(cho_factor(self.covariance), self.means.T)
-        offsets = 0.5 * (self.means.T * directions).sum(axis=0)
-        return np.asarray(log_softmax(_rows(X, self.means.shape[1]) @ directions - offsets, axis=1))
-
-    def draw(self, n_samples: int, *, random_state: Any = None) -> Sample:
-        """Rows X and labels y in {0, …, c-1}, in shares as equal as possible."""
-        rng = _generator(random_state)
-        y = rng.permutation(np.arange(_count(n_samples)) % len(self.means))
-        noise = rng.normal(size=(n_samples, self.means.shape[1]))
-        return self.means[y] + noise @ np.linalg.cholesky(self.covariance).T, y
-
-
-def make_gaussians(
-    n_samples: int = 100,
-    *,
-    n_features: int = 10,
-    n_classes: int = 5,
-    random_state: Any = None,
-    return_law: bool = False,
-) -> Any:
-    """Gaussian classes with a common covariance, both drawn at random: the simulation of Treder
-    (2019).
-
-    The centers are uniform on the unit sphere, and the covariance is Wishart with n_features
-    degrees of freedom and mean I (the paper leaves these open), so every seed gives a different
-    distribution.
-    Classes have equal shares. The best classifier is linear discriminant analysis.
-
-    Parameters
-    ----------
-    n_samples : int, default=100
-    n_features : int, default=10
-    n_classes : int, default=5
-    random_state : int, Generator, RandomState or None, default=None
-    return_law : bool, default=False
-        Whether to also return the distribution, which gives the best predictions and can draw
-        further rows.
-
-    Returns
-    -------
-    X : array of shape (n_samples, n_features)
-    y : array of shape (n_samples,)
-        0, …, n_classes - 1.
-    law : GaussianLaw
-        Only if ``return_law=True``.
-
-    Examples
-    --------
-    >>> from fitonce.datasets import make_gaussians
-    >>> X, y, law = make_gaussians(60, n_features=3, n_classes=2, random_state=0, return_law=True)
-    >>> error = (law.bayes(X).argmax(axis=1) != y).mean()  # of the best classifier, on these rows
-    """
-    rng = _generator(random_state)
-    size = _count(n_classes, "n_classes", least=2), _count(n_features, "n_features")
-    centres = rng.normal(size=size)
-    factor = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
-    law = GaussianLaw(centres / np.linalg.norm(centres, axis=1, keepdims=True), factor @ factor.T)
-    X, y = law.draw(n_samples, random_state=rng)
-    return (X, y, law) if return_law else (X, y)
-
-
 def make_waveform(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """A two-class variant of Breiman's waveforms: 21 noisy points on a random mixture of two of
     three triangles.
@@ -358,9 +280,9 @@ def _fair_labels(n_samples: int, random_state: Any) -> tuple[np.random.Generator
     return rng, np.where(rng.integers(2, size=_count(n_samples)) > 0, 1, -1)
 
 
-def _count(value: Any, name: str = "n_samples", least: int = 1) -> int:
-    if not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r} instead.")
+def _count(value: Any) -> int:
+    if not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"n_samples must be an integer of at least 1, got {value!r} instead.")
     return int(value)
 
 

@@ -25,7 +25,7 @@ ARCHIVE_SHA256 = "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c
 FOLDER_VARIABLE = "FITONCE_RAETSCH"
 
 
-class Design(NamedTuple):
+class Sizes(NamedTuple):
     """Sizes of one benchmark and its number of published splits."""
 
     n_features: int
@@ -35,19 +35,19 @@ class Design(NamedTuple):
 
 
 RAETSCH = {
-    "banana": Design(2, 400, 4900, 100),
-    "breast_cancer": Design(9, 200, 77, 100),
-    "diabetis": Design(8, 468, 300, 100),
-    "flare_solar": Design(9, 666, 400, 100),
-    "german": Design(20, 700, 300, 100),
-    "heart": Design(13, 170, 100, 100),
-    "image": Design(18, 1300, 1010, 20),
-    "ringnorm": Design(20, 400, 7000, 100),
-    "splice": Design(60, 1000, 2175, 20),
-    "thyroid": Design(5, 140, 75, 100),
-    "titanic": Design(3, 150, 2051, 100),
-    "twonorm": Design(20, 400, 7000, 100),
-    "waveform": Design(21, 400, 4600, 100),
+    "banana": Sizes(2, 400, 4900, 100),
+    "breast_cancer": Sizes(9, 200, 77, 100),
+    "diabetis": Sizes(8, 468, 300, 100),
+    "flare_solar": Sizes(9, 666, 400, 100),
+    "german": Sizes(20, 700, 300, 100),
+    "heart": Sizes(13, 170, 100, 100),
+    "image": Sizes(18, 1300, 1010, 20),
+    "ringnorm": Sizes(20, 400, 7000, 100),
+    "splice": Sizes(60, 1000, 2175, 20),
+    "thyroid": Sizes(5, 140, 75, 100),
+    "titanic": Sizes(3, 150, 2051, 100),
+    "twonorm": Sizes(20, 400, 7000, 100),
+    "waveform": Sizes(21, 400, 4600, 100),
 }
 """Names of the data sets with their sizes."""
 
@@ -139,17 +139,17 @@ def raetsch_splits(
     train, test : arrays of row indices
     """
     _check_name(name)
-    design = RAETSCH[name]
-    used = design.n_train + design.n_test
+    sizes = RAETSCH[name]
+    used = sizes.n_train + sizes.n_test
     n_samples = used if n_samples is None else n_samples
     if n_samples < used:
         raise ValueError(
-            f"n_samples must be at least {used} for {name} ({design.n_train} + {design.n_test}), "
+            f"n_samples must be at least {used} for {name} ({sizes.n_train} + {sizes.n_test}), "
             f"got {n_samples} instead."
         )
-    numbers = range(start, start + design.n_splits if stop is None else stop)
+    numbers = range(start, start + sizes.n_splits if stop is None else stop)
     shuffled = (np.random.default_rng([2001, one]).permutation(n_samples) for one in numbers)
-    return ((rows[: design.n_train], rows[design.n_train : used]) for rows in shuffled)
+    return ((rows[: sizes.n_train], rows[sizes.n_train : used]) for rows in shuffled)
 
 
 def _check_name(name: str) -> None:
