@@ -217,6 +217,8 @@ class LinearMaps:
         spread = xp.linalg.diagonal(A)
         if self.free:
             spread = spread[..., :-1] - A[..., :-1, -1] ** 2 / A[..., -1:, -1]
+        known = spread > SAME * self.scatter[:, None, :]
+        spread = xp.where(known, spread, xp.zeros_like(spread))
         penalty = xp.ones_like(spread)
         if self.model.scaled:
             penalty = _or_one(spread / A[..., -1:, -1])

@@ -13,7 +13,7 @@ from ..assessment import ColumnImportance, KernelShares, ModelComparison
 from ..assessment.render import p_value, score_name
 from ..core.arrays import to_numpy
 from ..estimators.fitted import is_binary, is_regressor, model_of, model_or_committee, n_axes
-from .style import COLORS, QUIET, STRONG, Display, legend, literal, names_of, plain
+from .style import COLORS, QUIET, STRONG, Display, literal, names_of
 
 PALE = "#a8cfe6"
 MOST_DOTS = 400  # dots that can be told apart on one bar
@@ -240,7 +240,6 @@ class BarDisplay(Display):
         ).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        plain(ax)
         ax.grid(False, axis="y")
         ax.axvline(0.0, color=STRONG, linewidth=0.8)
         shown, places = slice(self.n_shown), np.arange(self.n_shown)
@@ -251,7 +250,6 @@ class BarDisplay(Display):
         if self.beside is not None:
             given = places + 0.5 * height, self.beside[shown], 0.9 * height
             ax.barh(*given, color=PALE, label=self.measures[1])
-            legend(ax, 2)
         if self.intervals is not None:
             ax.hlines(above, *self.intervals[shown].T, color=STRONG, linewidth=1.6)
         if self.dots is not None:

@@ -11,7 +11,7 @@ from ..core.arrays import to_numpy
 from ..core.calibration import probabilities
 from ..estimators.fitted import held_out_output
 from .rows import classifier_of, training_targets
-from .style import QUIET, Display, legend, literal, look, plain
+from .style import QUIET, Display, literal, look
 
 EACH_CLASS_UP_TO = 6  # classes; for more, only the curve of the top label is readable
 
@@ -132,7 +132,6 @@ class CalibrationDisplay(Display):
         return cls(curves=[_curve(*pair, n_bins, strategy) for pair in pairs]).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        plain(ax)
         ax.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1.0)
         ax.annotate(
             "dashed: perfect calibration",
@@ -164,7 +163,6 @@ class CalibrationDisplay(Display):
             xlabel="predicted probability" + of,
             ylabel="observed frequency",
         )
-        legend(ax, len(self.curves), fontsize="small")
 
 
 def _curve(

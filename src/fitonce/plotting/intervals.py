@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.arrays import to_numpy
 from ..estimators.fitted import is_regressor, model_of
-from .style import COLORS, CROSSES, DOTS, STRONG, Display, legend, plain
+from .style import COLORS, CROSSES, DOTS, STRONG, Display
 
 GRID = 200  # points of a band
 
@@ -125,5 +125,3 @@ class IntervalDisplay(Display):
             ax.scatter(place[inside], y[inside], color=STRONG, label="observed", zorder=3, **DOTS)
             ax.scatter(place[~inside], y[~inside], zorder=4, **CROSSES)
         ax.set(xlabel=self.name if self.band else "rows, sorted by prediction", ylabel="target")
-        plain(ax)
-        legend(ax, 2 + (self.points is not None), fontsize="small")

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..inference import PermutationTest
-from .style import COLORS, QUIET, Display, plain, rounded
+from .style import COLORS, QUIET, Display, rounded
 
 MOST_BARS = 40  # from the smallest score to the largest
 
@@ -92,7 +92,6 @@ class PermutationNullDisplay(Display):
         ).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        plain(ax)
         null = self.null[np.isfinite(self.null)]
         _, _, self.histogram_ = ax.hist(
             null, bins=self._bins(null), color=QUIET, edgecolor="white", linewidth=0.4

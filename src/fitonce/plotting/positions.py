@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 import scipy.stats
 
 from ..positions import GroupTest, PositionTest
-from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
+from .style import COLORS, QUIET, STRONG, Display, borders_of, rounded
 
 DASHED = (0, (4, 3))
 CORRECTIONS = {  # attribute of a test, and the name of its p-values
@@ -85,6 +86,7 @@ class TimeCourseDisplay(Display):
     """
 
     _size = (6.4, 3.6)
+    _legend = MappingProxyType({"loc": "upper left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2})
 
     def __init__(
         self,
@@ -163,7 +165,6 @@ class TimeCourseDisplay(Display):
         return cls(**values, chance=chance, times=times, name=name).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        plain(ax)
         self.band_, self.chance_ = None, None
         self.bars_: list[Any] = []
         if self.band is not None:
@@ -195,7 +196,6 @@ class TimeCourseDisplay(Display):
             self.bars_ = list(ax.bar(starts, height, ends - starts, low - 2 * height, **style))
             low -= 3 * height
         ax.set_ylim(low, high + 0.2 * (high - low))  # room for the legend above the data
-        ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
 
 
 def _course(test: Any) -> dict[str, Any]:

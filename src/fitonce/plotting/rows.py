@@ -24,11 +24,9 @@ from .style import (
     DOTS,
     STRONG,
     Display,
-    legend,
     literal,
     look,
     names_of,
-    plain,
 )
 
 
@@ -161,7 +159,6 @@ class InfluenceDisplay(Display):
         names = names_of(
             self.row_names, [f"row {row}" for row in range(len(self.values))], "row_names"
         )
-        plain(ax)
         wrong = (self.values < 0) & (self.kind == "margin")
         points = np.column_stack([self.leverage, self.values])
         label = "correct when left out" if self.kind == "margin" else None
@@ -187,7 +184,6 @@ class InfluenceDisplay(Display):
                 fontsize="x-small",
             )
         ax.set(xlabel="leverage", ylabel=f"held-out {self.kind}")
-        legend(ax, 2 if wrong.any() else 0, fontsize="small")
 
 
 class ProjectionDisplay(Display):
@@ -283,7 +279,6 @@ class ProjectionDisplay(Display):
     def _draw(self, ax: Any) -> None:
         classes = np.unique(self.y)
         names = names_of(self.class_names, list(classes), "class_names")
-        plain(ax)
         members = [self.y == label for label in classes]
         labels = [
             f"{literal(name)} ({rows.sum()})" for name, rows in zip(names, members, strict=True)
@@ -292,7 +287,6 @@ class ProjectionDisplay(Display):
             self._histograms(ax, self.values.ravel(), members, labels)
         else:
             self._scatter(ax, self.values[:, :2], members, labels)
-        legend(ax, len(classes), fontsize="small")
 
     def _histograms(
         self, ax: Any, values: np.ndarray, members: list[np.ndarray], labels: list[str]

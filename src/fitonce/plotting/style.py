@@ -4,7 +4,8 @@ distinguish, and plain axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,14 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 QUIET, STRONG = "#8a8a8a", "#222222"
 SHORT_LEGEND = 42  # characters that fit above the axes
+ABOVE: dict[str, Any] = {
+    "loc": "lower left",
+    "bbox_to_anchor": (0.0, 1.0),
+    "borderaxespad": 0.2,
+    "columnspacing": 1.2,
+    "handletextpad": 0.4,
+}
+BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
 DOTS: dict[str, Any] = {"s": 22, "linewidths": 0.4, "edgecolors": "white", "alpha": 0.85}
 CROSSES = {**DOTS, "s": 38, "marker": "X", "color": COLORS[1]}
 
@@ -37,11 +46,14 @@ class Display:
     """
 
     _size = (5.6, 3.8)  # of a new figure, in inches
+    _legend: Mapping[str, Any] = MappingProxyType({})  # where it is not above or beside the axes
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
         self.figure_, self.ax_ = axes_of(ax, self._size)
+        plain(self.ax_)
         self._draw(self.ax_)
+        legend(self.ax_, self._legend)
         return self
 
     def _draw(self, ax: Any) -> None:
@@ -88,32 +100,19 @@ def names_of(names: Sequence[Any] | None, default: Sequence[Any], what: str) -> 
     return [str(name) for name in names]
 
 
-def legend(ax: Any, n_entries: int, **keywords: Any) -> None:
-    """A legend above the axes, or beside them if it is long, so that it covers no data.
+def legend(ax: Any, keywords: Mapping[str, Any]) -> None:
+    """A legend above the axes, or beside them if it is long, so that it covers no data; or where
+    the keywords of matplotlib say.
 
-    No legend if there are too many entries to distinguish.
+    No legend for a single entry, and if there are too many to distinguish.
     """
     labels = ax.get_legend_handles_labels()[1]
-    if 1 < n_entries <= 4 and sum(map(len, labels)) <= SHORT_LEGEND:
-        ax.legend(
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            frameon=False,
-            borderaxespad=0.2,
-            ncols=n_entries,
-            columnspacing=1.2,
-            handletextpad=0.4,
-            **keywords,
-        )
-    elif 1 < n_entries <= 48:
-        ax.legend(
-            loc="upper left",
-            bbox_to_anchor=(1.01, 1.0),
-            frameon=False,
-            borderaxespad=0.0,
-            ncols=1 + (n_entries > 8) + (n_entries > 32),
-            **keywords,
-        )
+    n_entries = len(labels)
+    short = n_entries <= 4 and sum(map(len, labels)) <= SHORT_LEGEND
+    columns = n_entries if short else 1 + (n_entries > 8) + (n_entries > 32)
+    given = {"ncols": columns, **(ABOVE if short else BESIDE), **keywords}
+    if 1 < n_entries <= 48:
+        ax.legend(frameon=False, fontsize="small", **given)
 
 
 def rounded(value: float, digits: int = 3) -> str:

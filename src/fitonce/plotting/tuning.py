@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
 from ..estimators.fitted import alpha_of, criterion_of, model_of
-from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
+from .style import COLORS, QUIET, Display, borders_of, rounded
 
 NAMES = {
     "auc": "AUC",
@@ -123,8 +124,9 @@ class RegularizationPathDisplay(_SearchDisplay):
     True
     """
 
+    _legend = MappingProxyType({"loc": "best", "bbox_to_anchor": None, "ncols": 1})
+
     def _draw(self, ax: Any) -> None:
-        plain(ax)
         widths = np.unique(self.gammas[np.isfinite(self.gammas)])
         chosen = self._of_width(self.gamma) if len(widths) else np.ones(len(self.alphas), bool)
         for width in widths:
@@ -151,7 +153,6 @@ class RegularizationPathDisplay(_SearchDisplay):
         )
         ax.set(xscale="log", xlabel="alpha (regularization)", ylabel=self.name)
         ax.xaxis.set_major_formatter("{x:g}")
-        ax.legend(frameon=False, fontsize="small")
 
     def _of_width(self, gamma: float) -> np.ndarray:
         """Which candidates have this width, including NaN."""
@@ -219,7 +220,6 @@ class CriterionMapDisplay(_SearchDisplay):
             np.log2([self.gamma]),
             np.log2([self.alpha]),
             linestyle="none",
-            label="chosen",
             marker="X",
             markersize=12,
             markerfacecolor=COLORS[1],
@@ -227,17 +227,11 @@ class CriterionMapDisplay(_SearchDisplay):
             markeredgewidth=1.6,
         )
         ax.autoscale_view()
-        ax.set(xlabel="log₂ gamma (small: smooth kernel)", ylabel="log₂ alpha (regularization)")
-        ax.spines[["top", "right"]].set_visible(False)
+        ax.set(
+            xlabel="log₂ gamma (small: smooth kernel; cross: chosen)",
+            ylabel="log₂ alpha (regularization)",
+        )
         self.colorbar_ = self.figure_.colorbar(
             self.tiles_, ax=ax, label=self.name, extend="max" if self.lower_is_better else "min"
         )
         self.colorbar_.outline.set_visible(False)
-        ax.legend(
-            frameon=True,
-            framealpha=0.85,
-            edgecolor="none",
-            loc="upper right",
-            fontsize="small",
-            labelcolor=STRONG,
-        )
