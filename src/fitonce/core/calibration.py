@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.optimize
 import scipy.special
 
 FLAT = float(np.exp(-10.0))  # differences of logits at which all classes are equally probable
@@ -21,6 +22,7 @@ SMALL_STEP = 1e-5  # of a parameter, below which rounding decides which of two l
 # of benchmarks/few_rows.py, .029 → .024 where classes are separable
 DOUBTED = 0.25
 OFFSET_PRIOR = 1.0  # precision of the normal prior on class offsets
+GRADIENT = 1e-9  # largest slope of the loss at the offsets that are found
 ELEMENTS = 1 << 16  # scores up to which β is tried for all doublings at once
 DOUBLINGS = 24  # of β, where the search through the floor looks for a second minimum
 
@@ -313,66 +315,37 @@ def through_floor(
 def _with_offsets(
     beta: float, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, floor: float
 ) -> tuple[float, np.ndarray]:
-    """Newton's method on the cross-entropy of p = φ + (1 - cφ) q, q = softmax(u), u = β s + b, from
-    the β of b = 0; with b_1 = 0, and Platt's sigmoid where there are two classes.
+    """The least cross-entropy of p = φ + (1 - cφ) q, q = softmax(u), u = β s + b, from the β of
+    b = 0; with b_1 = 0, and Platt's sigmoid where there are two classes.
 
     A standard normal prior on the offsets, b - mean b, keeps them small where few rows lie near the
-    threshold. With targets t, the floor φ, r = (1 - cφ) q/p, a = t r, A = Σ_j a_j, d = a (1 - r)
-    and D = Σ_j d_j, each row has
+    threshold. With targets t, the floor φ, a = t (1 - cφ) q/p and A = Σ_j a_j, each row has
 
-        ∂L/∂u   = A q - a
-        ∂²L/∂u² = A (diag q - qqᵀ) - (diag d - dqᵀ - qdᵀ + D qqᵀ),
-
-    where the first term alone, which is positive semidefinite, serves if the sum is not.
+        ∂L/∂u = A q - a.
     """
     c = scores.shape[1]
     scale = max(float(np.std(scores[np.isfinite(scores)])), np.finfo(float).tiny)
     finite = np.where(np.isfinite(scores), scores, 0.0) / scale
     masked = np.where(np.isfinite(scores), 0.0, -np.inf)
     targets = _of_present(soft_targets(labels, weights, c), scores, axis=1)
-    design = np.zeros((len(labels), c, c))  # logits = design @ (β, b_2, …, b_c)
-    design[:, :, 0] = finite
-    design[:, np.arange(1, c), np.arange(1, c)] = 1.0
-    w = weights / weights.sum()
-    share = 1.0 - c * floor
-    prior = np.zeros((c, c))
-    prior[1:, 1:] = (np.eye(c) - 1.0 / c)[1:, 1:] * OFFSET_PRIOR / weights.sum()
+    w, share = weights / weights.sum(), 1.0 - c * floor
+    strength = OFFSET_PRIOR / weights.sum()
 
-    def parts(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """The loss, q and p."""
-        q = scipy.special.softmax(design @ theta + masked, axis=1)
-        p = floor + share * q
-        own = -np.sum(targets * np.log(np.maximum(p, TINY)), axis=1) @ w
-        return float(own + 0.5 * theta @ prior @ theta), q, p
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """The loss and its gradient in β and b_2, …, b_c."""
+        b = np.append(0.0, theta[1:])
+        q = scipy.special.softmax(theta[0] * finite + b + masked, axis=1)
+        p = np.maximum(floor + share * q, TINY)
+        a = targets * share * q / p
+        slope = w[:, None] * (np.sum(a, axis=1, keepdims=True) * q - a)
+        prior = strength * (b - b.mean())
+        value = 0.5 * float(prior @ b) - float(np.sum(targets * np.log(p), axis=1) @ w)
+        return value, np.append(np.sum(slope * finite), (np.sum(slope, axis=0) + prior)[1:])
 
-    def squares(x: np.ndarray) -> np.ndarray:
-        """Σ_k w_k Xᵀ diag(x_k) X of the rows' designs X."""
-        return np.asarray(np.einsum("k,kj,kjd,kje->de", w, x, design, design))
-
-    theta = np.zeros(c)
-    theta[0] = beta * scale
-    loss, q, p = parts(theta)
-    for _ in range(100):
-        r = share * q / np.maximum(p, TINY)
-        a = targets * r
-        d, total = a * (1.0 - r), np.sum(a, axis=1)
-        gradient = np.einsum("k,kj,kjd->d", w, total[:, None] * q - a, design) + prior @ theta
-        mean, along = (np.einsum("kj,kjd->kd", x, design) for x in (q, d))
-        convex = prior + squares(total[:, None] * q) - (w * total * mean.T) @ mean
-        cross = (w * along.T) @ mean
-        bent = squares(d) - cross - cross.T + (w * d.sum(axis=1) * mean.T) @ mean
-        hessian = convex - bent
-        if np.min(np.linalg.eigvalsh(hessian)) <= 1e-12:
-            hessian = convex + 1e-12 * np.eye(c)
-        step = np.linalg.solve(hessian, gradient)
-        size, before = 1.0, loss
-        loss, q, p = parts(theta - step)
-        while loss > before and size * np.max(np.abs(step)) > SMALL_STEP:
-            size *= 0.5
-            loss, q, p = parts(theta - size * step)
-        theta = theta - size * step
-        if np.max(np.abs(step)) < 1e-13 * (1.0 + np.max(np.abs(theta))):
-            break
+    start = np.append(beta * scale, np.zeros(c - 1))
+    theta = scipy.optimize.minimize(loss, start, jac=True, method="BFGS", tol=GRADIENT).x
+    # on to the last digits, in which refits agree
+    theta = scipy.optimize.root(lambda at: loss(at)[1], theta, tol=1e-13).x
     beta = float(theta[0]) / scale
     if beta <= 0:  # scores worse than useless: the class shares remain
         shares = np.log(w @ targets)
