@@ -59,7 +59,7 @@ def answers(
     P = np.random.default_rng(2).normal(size=(5, case.n)) @ case.scaled_K
     P -= (P @ case.Q0) @ case.Q0.T
     removal = smoother.leave_out(ROWS, mu)
-    (system,) = smoother.pair_systems(ROWS, mus)
+    (system,) = smoother.removals(ROWS, mus)
     found = {
         "residual": path.residual[0, ...],
         "one minus leverage": path.one_minus_h,

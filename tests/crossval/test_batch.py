@@ -112,8 +112,8 @@ def test_leave_one_out_takes_one_batch(monkeypatch):
     )
     calls = []
     smoother = fitonce.core.smoothers.FunctionNorm
-    pairs = smoother.pairs
-    monkeypatch.setattr(smoother, "pairs", lambda *args: calls.append(1) or pairs(*args))
+    leave_out = smoother.leave_out
+    monkeypatch.setattr(smoother, "leave_out", lambda *args: calls.append(1) or leave_out(*args))
     got = fitonce.cross_val_predict(model, X, y, cv=LeaveOneOut(), method="decision_function")
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
     assert not calls

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, asarray_like, eye_like, namespace, spd_solver, take, transposed
-from .holdout import Fitted, PairSystem, Path, ResidualMap, Targets, delete_each
+from .holdout import Fitted, Path, Removal, ResidualMap, Targets, delete_each
 from .smoothers import KernelSmoother
 from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon
@@ -120,12 +120,11 @@ class DualNorm(KernelSmoother):
         path = self.path(targets, mus)
         return delete_each(path.residual, path.one_minus_h[:, :, None]).residual
 
-    def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
+    def leave_out(self, rows: np.ndarray, mu: float) -> Removal:
         operators = self.operators(np.asarray([mu]))
         B, solve_D = operators.force.block(rows), spd_solver(operators.curvature.block(rows))
-        return PairSystem(
-            spd_solver(operators.complement.block(rows) + B @ solve_D(B.T)), B, solve_D
-        )
+        system = operators.complement.block(rows) + B @ solve_D(B.T)
+        return Removal(rows, spd_solver(system), B, solve_D)
 
     def smoothing(self, P: Array, mu: float) -> Smoothing:
         """B Pᵀ and -D Pᵀ are the fit of no targets to the forces Pᵀ."""

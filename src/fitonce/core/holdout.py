@@ -144,34 +144,27 @@ def delete_each(
 
 
 @dataclass(frozen=True)
-class PairSystem:
-    """The system of one set of deleted rows at one mu, factored; no label is in it.
+class Removal:
+    """A set of k rows to delete at one mu: their system, factored; no label is in it.
 
     `solve` applies (I - H + B D⁻¹Bᵀ)⁻¹ (k, k), `solve_D` D⁻¹ (k, k), B is (k, k).
     """
 
+    rows: np.ndarray
     solve: Solver
     B: Array | None = None
     solve_D: Solver | None = None
 
-    def held_out(self, r: Array, dual: Array | None) -> HeldOut:
+    def held_out(self, fitted: Fitted) -> HeldOut:
+        dual = None if fitted.dual is None else take(fitted.dual, self.rows)
+        return self.held_out_of(take(fitted.residual, self.rows), dual)
+
+    def held_out_of(self, r: Array, dual: Array | None) -> HeldOut:
         """ρ and ν (k, t) from residuals and α at the deleted rows: O(k²) for each target."""
         if self.B is None or self.solve_D is None:
             return HeldOut(self.solve(r), r=r)
         rho = self.solve(r + self.B @ self.solve_D(dual))
         return HeldOut(rho, self.solve_D(dual - self.B.T @ rho), r, dual)
-
-
-@dataclass(frozen=True)
-class Removal:
-    """A set of rows to delete at one mu: everything about it that does not see the labels."""
-
-    rows: np.ndarray
-    pairs: PairSystem
-
-    def held_out(self, fitted: Fitted) -> HeldOut:
-        dual = None if fitted.dual is None else take(fitted.dual, self.rows)
-        return self.pairs.held_out(take(fitted.residual, self.rows), dual)
 
 
 class Smoother(ABC):
@@ -217,12 +210,12 @@ class Smoother(ABC):
         """The fit at one mu, with forces ν (n, t) on the α of some rows if they are given."""
 
     @abstractmethod
-    def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
+    def leave_out(self, rows: np.ndarray, mu: float) -> Removal:
         """The system of a set of rows, factored."""
 
-    def pair_systems(self, rows: np.ndarray, mus: np.ndarray) -> Iterator[PairSystem]:
-        """The systems of a set of rows at several mu, one by one."""
-        return (self.pairs(rows, float(mu)) for mu in mus)
+    def removals(self, rows: np.ndarray, mus: np.ndarray) -> Iterator[Removal]:
+        """The same at several mu, one by one."""
+        return (self.leave_out(rows, float(mu)) for mu in mus)
 
     @abstractmethod
     def residual_scatter(self, targets: Targets, mus: np.ndarray) -> Array:
@@ -278,9 +271,6 @@ class Smoother(ABC):
         """Held-out residuals (m, n, t) of every row, equal to n refits. Cost: that of a path."""
         return self.path(targets, mus).leave_one_out()
 
-    def leave_out(self, rows: np.ndarray, mu: float) -> Removal:
-        return Removal(rows, self.pairs(rows, mu))
-
     def refit_without(
         self, targets: Targets, removal: Removal, held_out: HeldOut, mu: float
     ) -> Fitted:
@@ -309,10 +299,9 @@ class Smoother(ABC):
         self, fits: Sequence[Fitted], mus: np.ndarray, deleted: np.ndarray, tested: np.ndarray
     ) -> Array:
         """Held-out values (m, k, t) of one deletion, from the fits at every mu."""
-        systems = self.pair_systems(deleted, mus)
         values = []
-        for fitted, pairs in zip(fits, systems, strict=True):
-            rho = Removal(deleted, pairs).held_out(fitted).residual
+        for fitted, removal in zip(fits, self.removals(deleted, mus), strict=True):
+            rho = removal.held_out(fitted).residual
             values.append(take(take(fitted.Y, deleted) - rho, tested))
         return namespace(values[0]).stack(values)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, namespace, replace_rows, take
-from .holdout import Deletion, Fitted, PairSystem, Path, ResidualMap, Smoother, Targets
+from .holdout import Deletion, Fitted, Path, Removal, ResidualMap, Smoother, Targets
 from .resolvent import Resolvent
 from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon
@@ -144,12 +144,12 @@ class FunctionNorm(KernelSmoother):
     def residual_map(self, mu: float) -> ResidualMap:
         return self._at(mu)[0].residual_map(mu)
 
-    def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
-        return next(self.pair_systems(rows, np.array([mu])))
+    def leave_out(self, rows: np.ndarray, mu: float) -> Removal:
+        return next(self.removals(rows, np.array([mu])))
 
-    def pair_systems(self, rows: np.ndarray, mus: np.ndarray) -> Iterator[PairSystem]:
+    def removals(self, rows: np.ndarray, mus: np.ndarray) -> Iterator[Removal]:
         resolvent, mus = self._at(mus)
-        return map(PairSystem, resolvent.solvers(rows, mus))
+        return (Removal(rows, solve) for solve in resolvent.solvers(rows, mus))
 
     def can_leave_out(self, n_rows: int) -> bool:
         full = self.resolvent.rank + int(self.Q0.shape[1]) == self.n_samples

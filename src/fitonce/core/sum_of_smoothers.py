@@ -31,7 +31,6 @@ from .holdout import (
     Deletion,
     Fitted,
     HeldOut,
-    PairSystem,
     Path,
     Removal,
     ResidualMap,
@@ -114,12 +113,9 @@ class Sum(Smoother):
         H = smoothing_of_rows(self, mu).to_targets
         return ResidualMap(eye_like(self.n_samples, H) - H)
 
-    def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
-        raise NotImplementedError("each term has a system of its own: see `leave_out`")
-
     def leave_out(self, rows: np.ndarray, mu: float) -> Removal:
         parts = [term.leave_out(rows, mu) for term in self.terms]
-        return SumRemoval(rows, parts[0].pairs, self.signs, parts)
+        return SumRemoval(rows, parts[0].solve, signs=self.signs, parts=parts)
 
     def refit_without(
         self, targets: Targets, removal: Removal, held_out: HeldOut, mu: float
@@ -196,8 +192,8 @@ class SumPath(Path):
 class SumRemoval(Removal):
     """Rows that leave a sum: each of its terms."""
 
-    signs: Signs
-    parts: Sequence[Removal]
+    signs: Signs = ()
+    parts: Sequence[Removal] = ()
 
     def held_out(self, fitted: Fitted) -> HeldOut:
         assert isinstance(fitted, SumFitted)

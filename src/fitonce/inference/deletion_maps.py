@@ -156,8 +156,8 @@ class DeletionMaps:
         stops = np.cumsum([len(rows) for rows in placement.deleted]).tolist()
         for rows, stop in zip(placement.deleted, stops, strict=True):
             places = slice(stop - len(rows), stop)
-            pairs = self.smoother.pairs(rows, self.mu)
-            solved = pairs.held_out(fits[0][:, places].T, fits[-1][:, places].T)
+            removal = self.smoother.leave_out(rows, self.mu)
+            solved = removal.held_out_of(fits[0][:, places].T, fits[-1][:, places].T)
             held_out[0][:, places] = solved.residual.T
             if solved.force is not None:
                 held_out[1][:, places] = solved.force.T
