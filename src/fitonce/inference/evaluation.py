@@ -13,7 +13,7 @@ import numpy as np
 from array_api_compat import device
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
+from ..core.arrays import Array, is_numpy, take, to_numpy
 from ..core.refused import RefusedError
 from ..core.splits import Split
 from ..crossval.depends import RefitWarning, Route, depends, fit_weights
@@ -23,11 +23,10 @@ from ..estimators.fitted import final_step
 from .deletion_maps import DeletionMaps, training_sizes
 from .exchange import drawn_orders
 from .linear_maps import linear_maps
-from .literal import Fitter
 from .per_fold_maps import PerFoldMaps
 from .placements import Labelling, Placement
 from .question import Question
-from .scoring import Measure, NeedsFitError, Scoring
+from .scoring import Fitter, Measure, NeedsFitError, Scoring
 
 LITERAL_BLOCK = 8  # labelings fitted between two looks at the clock
 
@@ -48,28 +47,13 @@ class Batch:
         """
         place = "host" if is_numpy(like) else str(device(like))
         if place not in self._values:
-            self._values[place] = self._made(like)
+            drawn = [labelling.rearrangement for labelling in self.labellings]
+            self._values[place] = self.question.values(drawn_orders(drawn, like), like)
         return self._values[place]
 
     @cached_property
     def _values(self) -> dict[str, Array]:
         return {}
-
-    def _made(self, like: Array) -> Array:
-        orders = drawn_orders([labelling.rearrangement for labelling in self.labellings], like)
-        xp, flat = namespace(like), (-1,)
-        B, n = orders.indices.shape
-        if self.question.classes is not None:
-            small = xp.int8 if self.question.labels.max() < 127 else xp.int32
-            codes = asarray_like(self.question.labels, like, dtype=small)
-            return xp.reshape(xp.take(codes, xp.reshape(orders.indices, flat), axis=0), (B, n))
-        numbers, base = self.question.y.astype(np.float64).reshape(n, -1), self.question.base
-        numbers = asarray_like(numbers if base is None else numbers - base, like)
-        moved = xp.take(numbers, xp.reshape(orders.indices, flat), axis=0)
-        values = xp.permute_dims(xp.reshape(moved, (B, n, -1)), (0, 2, 1)) + 0.0
-        if orders.signs is not None:
-            values = values * asarray_like(orders.signs, like)[:, None, :]
-        return values if base is None else values + asarray_like(base.T, like)
 
     @cached_property
     def by_shape(self) -> list[np.ndarray]:

@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
-from ..core.arrays import to_numpy
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.splits import Split
 from ..crossval.lookup import n_rows, subset
 from ..estimators.validation import is_foreign_array
 from .confounded import Confounded
-from .exchange import Draw, Exchange, Rearrangement, numbered
+from .exchange import Draw, Exchange, Rearrangement, numbered, stacked
 from .placements import Placement, split_rows
 from .validity import (
     check_free,
@@ -170,24 +170,31 @@ class Question:
             return count
         return self.exchange.paired(self.atoms).count
 
-    def rearranged(self, rearrangement: Rearrangement | Draw) -> np.ndarray:
-        """Numbers (n, t) as they are under a rearrangement: of residuals, where there is a base."""
-        numbers = self.y.astype(np.float64).reshape(self.n_samples, -1)
-        base = 0.0 if self.base is None else self.base
-        moved = (numbers - base)[rearrangement.indices]
-        if rearrangement.signs is not None:
-            moved = moved * rearrangement.signs[:, None]
-        return np.asarray(base + moved)
+    def values(self, orders: Rearrangement, like: Array) -> Array:
+        """Labels (B, n), or numbers (B, t, n), under many rearrangements, on the device of `like`.
+
+        Where there is a base, residuals are rearranged.
+        """
+        xp, (B, n), flat = namespace(like), orders.indices.shape, (-1,)
+        if self.classes is not None:
+            small = xp.int8 if self.labels.max() < 127 else xp.int32
+            codes = asarray_like(self.labels, like, dtype=small)
+            return xp.reshape(xp.take(codes, xp.reshape(orders.indices, flat), axis=0), (B, n))
+        numbers = self.y.astype(np.float64).reshape(n, -1)
+        numbers = asarray_like(numbers if self.base is None else numbers - self.base, like)
+        moved = xp.take(numbers, xp.reshape(orders.indices, flat), axis=0)
+        values = xp.permute_dims(xp.reshape(moved, (B, n, -1)), (0, 2, 1)) + 0.0
+        if orders.signs is not None:
+            values = values * asarray_like(orders.signs, like)[:, None, :]
+        return values if self.base is None else values + asarray_like(self.base.T, like)
 
     def permuted(self, rearrangement: Rearrangement | Draw) -> Any:
         """y as an estimator takes it."""
-        if self.base is not None:
-            moved = self.rearranged(rearrangement)
-            return moved[:, 0] if self.y.ndim == 1 else moved
-        y = subset(self.given_y, rearrangement.indices)
-        if rearrangement.signs is None:
-            return y
-        return (np.asarray(y).T * rearrangement.signs).T
+        if self.base is None and rearrangement.signs is None:
+            return subset(self.given_y, rearrangement.indices)
+        host = np.empty(0)
+        moved = self.values(stacked([rearrangement], host), host)[0].T
+        return moved[:, 0] if self.y.ndim == 1 else moved
 
 
 def _numbered(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,8 @@
 scorer on each labeling and fold.
 
 A scorer is handed a stand-in that holds the outputs already computed. One that asks for more
-(calibrated probabilities, the fitted model) has every labeling fitted instead.
+(calibrated probabilities, the fitted model) has every labeling fitted instead, as in scikit-learn:
+a model for every training set, of one decomposition of all rows where there is one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring, confusion_matrix, get_scorer, make_scorer
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 
 from ..core.calibration import class_scores
+from ..core.splits import Split
+from ..crossval.lookup import FoldContext, lookup_estimator, n_rows, subset
 from ..crossval.metrics import (
     Metric,
     Outputs,
@@ -29,8 +32,8 @@ from ..crossval.metrics import (
     vectorised,
 )
 from ..estimators.fitted import final_step, is_model
+from ..estimators.validation import is_foreign_array
 from ..tuning.criterion import SCORER, HeldOutClassifier, HeldOutRegressor
-from .literal import of_rows
 
 
 class NeedsFitError(Exception):
@@ -66,9 +69,8 @@ def measures(
     result = []
     for name, given in named_scores(estimator, scoring).items():
         metric = vectorised(given, classes, has_posterior=posterior) if known else None
-        scorer = NamedScorer(estimator, given, classes)
         plain = given is None or isinstance(given, (str, SCORER))
-        result.append(Measure(name, metric, scorer if metric else scorer.found(), plain))
+        result.append(Measure(name, metric, scorer_of(estimator, given, classes), plain))
     if result[0].adds_up:
         raise ValueError(
             'the first score must be a number, got "confusion_matrix" instead: the p-value is '
@@ -113,33 +115,22 @@ class Routed:
         mapping = MethodMapping().add(caller="fit", callee="score")
         named = named_scores(final_step(estimator), scoring)
         for name, given in named.items():
-            found = NamedScorer(estimator, None if scoring is None else given, None).found()
+            found = scorer_of(estimator, None if scoring is None else given, None)
             router.add(**{f"score {name}": found}, method_mapping=mapping)
         routed = process_routing(router, "fit", **params)
         scores = {name: routed[f"score {name}"]["score"] for name in named}
         return cls(routed["estimator"]["fit"], routed["splitter"]["split"], scores)
 
 
-@dataclass(frozen=True)
-class NamedScorer:
-    """A scorer by name, looked up only where the batched metric does not do."""
-
-    estimator: Any
-    name: Any
-    classes: np.ndarray | None
-
-    def __call__(self, model: Any, X: Any, y: Any, **params: Any) -> Any:
-        return self.found()(model, X, y, **params)
-
-    def found(self) -> Any:
-        """scikit-learn's scorer, or one for the names that it does not have."""
-        if self.name == "correlation":
-            return make_scorer(pearson)
-        if self.name == "confusion_matrix":
-            return make_scorer(confusion_matrix, labels=self.classes)
-        if isinstance(self.name, str):
-            return get_scorer(self.name)
-        return check_scoring(self.estimator, scoring=self.name)
+def scorer_of(estimator: Any, name: Any, classes: np.ndarray | None) -> Any:
+    """scikit-learn's scorer, or one for the names that it does not have."""
+    if name == "correlation":
+        return make_scorer(pearson)
+    if name == "confusion_matrix":
+        return make_scorer(confusion_matrix, labels=classes)
+    if isinstance(name, str):
+        return get_scorer(name)
+    return check_scoring(estimator, scoring=name)
 
 
 def pearson(y_true: Any, y_pred: Any) -> float:
@@ -275,7 +266,6 @@ class Pooled(BaseEstimator):
     def _joined(self, method: str) -> np.ndarray:
         return np.concatenate([np.asarray(getattr(model, method)(X)) for model, X, _ in self.folds])
 
-    @_all_have("predict")
     def predict(self, X: Any) -> np.ndarray:
         return self._joined("predict")
 
@@ -291,3 +281,63 @@ class Pooled(BaseEstimator):
         """The first model's own score function, on all predictions."""
         score: float = type(self.folds[0][0]).score(self, X, y, **params)
         return score
+
+
+# ---- fitted models -------------------------------------------------------------------------------
+
+
+@dataclass
+class Fitter:
+    """Fits the estimator on the training sets of a labeling.
+
+    `each`: labels enter the decomposition (class weights), so that every labeling has its own,
+    still one for all folds.
+    """
+
+    estimator: Any
+    X: Any
+    y: Any
+    params: Mapping[str, Any] | None
+    shared: FoldContext | None = None
+    each: bool = False
+    confounds: Any = None
+
+    def __post_init__(self) -> None:
+        self.plain = FoldContext(self.estimator, self.X, self.y, self.confounds)
+
+    def folds(
+        self, y: Any, splits: Sequence[Split], *, real: bool = False
+    ) -> list[tuple[Any, Any, Any]]:
+        """(model, its test rows, their labels) for every split.
+
+        `real` models can be looked into, others only be called; with confounds there are only
+        these, which bring the confounds of rows along.
+        """
+        stands_in = self.shared is not None or self.each or is_foreign_array(self.X)
+        real = (real or not stands_in) and self.confounds is None
+        shared = self.plain if real else self.shared or self.plain
+        shared = shared.relabelled(np.asarray(y))
+        if self.each and not real:
+            shared.decompose((self.params or {}).get("sample_weight"))
+        lookup, n = lookup_estimator(shared), n_rows(self.X)
+        numbers, folds = np.arange(n)[:, None], []
+        for train, test in splits:
+            params = of_rows(self.params or {}, train, n)
+            model = clone(lookup).fit(numbers[train], subset(y, train), **params)
+            fitted = model.fitted() if real else model
+            X_test = shared.rows(test, train) if real else numbers[test]
+            folds.append((fitted, X_test, subset(y, test)))
+        return folds
+
+
+def of_rows(params: Mapping[str, Any], rows: np.ndarray, n_samples: int) -> dict[str, Any]:
+    """Parameters, those with one entry per row cut to some of the rows."""
+    return {
+        name: subset(value, rows) if _per_row(value, n_samples) else value
+        for name, value in params.items()
+    }
+
+
+def _per_row(value: Any, n_samples: int) -> bool:
+    listed = hasattr(value, "__len__") and not isinstance(value, (str, Mapping))
+    return listed and n_rows(value) == n_samples

@@ -27,8 +27,7 @@ from ..crossval.depends import RefitWarning, depends, fit_weights
 from ..crossval.lookup import FoldContext, subset
 from ..crossval.metrics import Outputs
 from ..estimators.fitted import final_step, is_model
-from ..inference.literal import Fitter
-from ..inference.scoring import NeedsFitError, Scoring
+from ..inference.scoring import Fitter, NeedsFitError, Scoring
 from .slices import Slices
 from .stacked import Block, largest_of
 
@@ -52,7 +51,7 @@ class TrainedHere:
     def __call__(self, X: Any) -> np.ndarray:
         shared, fitter = (
             self._shared(X),
-            Fitter(self.estimator, X, self.y, self.params, None, False),
+            Fitter(self.estimator, X, self.y, self.params),
         )
         scores = [self._of_fold(fold, shared, fitter) for fold in range(len(self.splits))]
         return np.stack(scores, axis=1)
@@ -86,8 +85,8 @@ class TrainedHere:
 
     def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
         """Scores (positions,) of the model of one training set, fitted literally."""
-        train, test = self.splits[fold]
-        model, _, y = fitter.fitted(self.y, train, test)
+        test = self.splits[fold][1]
+        ((model, _, y),) = fitter.folds(self.y, [self.splits[fold]], real=True)
         measure, classes = self.scoring.measures[0], self.scoring.classes
         same_classes = classes is None or np.array_equal(model.classes_, classes)
         if measure.metric is None or not is_model(final_step(model)) or not same_classes:
