@@ -120,7 +120,7 @@ class Choices:
         of = self._sampled if sample and self._sampled is not None else self
         size = len(of.values[0].T) if sample else None
         trials = (of._of_all(parameters, alpha) for parameters in several)
-        return [replace(trial, losses=trial.losses[:, number], sampled=size) for trial in trials]
+        return [Trial(t.parameters, t.alphas, t.losses[:, number], size) for t in trials]
 
     def _of_all(self, parameters: Parameters, alpha: float | None) -> Trial:
         """A trial with the losses of all labelings."""

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
-from array_api_compat import device
 
 from ..core.arrays import (
     Array,
@@ -120,36 +119,23 @@ class DeletionMaps:
     def _solve_runs(self, placement: Placement, fits: list[Array], held_out: list[Array]) -> None:
         """ρ (t, width) of the labelings with one placement from r, in place.
 
-        The blocks of I - H as one batch of solves for each run; on a device all runs together,
-        smaller folds filled up with rows of the identity.
+        Folds of equal size are one batch of solves with blocks of I - H.
         """
         dense: Array = self.maps[0].dense
         r, rho = fits[0], held_out[0]
-        if is_numpy(r):
-            for run in placement.runs:
-                rows = run.rows(placement)
-                if run.n_deleted == 1:
-                    rho[:, run.places] = r[:, run.places] / dense[rows[:, 0], rows[:, 0]]
-                    continue
+        for run in placement.runs:
+            rows = run.rows(placement)
+            if run.n_deleted == 1:
+                own = index_like(rows[:, 0], dense)
+                rho[:, run.places] = r[:, run.places] / dense[own, own]
+            elif is_numpy(r):
                 _solve_on_host(dense, rows, r[:, run.places], rho[:, run.places])
-            return
-        xp, sizes = namespace(r), [len(rows) for rows in placement.deleted]
-        index = np.full((len(sizes), max(sizes)), -1)
-        there = np.arange(max(sizes)) < np.array(sizes)[:, None]
-        index[there] = placement.order
-        rows, inside = index_like(np.maximum(index, 0), dense), xp.asarray(there, device=device(r))
-        blocks = dense[rows[:, :, None], rows[:, None, :]]
-        if not there.all():
-            both = inside[:, :, None] & inside[:, None, :]
-            blocks = xp.where(both, blocks, eye_like(max(sizes), dense))
-        places = np.zeros_like(index)
-        places[there] = np.arange(len(placement.order))
-        right = xp.take(r, xp.reshape(index_like(places, r), (-1,)), axis=1)
-        right = xp.permute_dims(xp.reshape(right, (r.shape[0], *index.shape)), (1, 2, 0))
-        right = right if there.all() else right * xp.astype(inside, r.dtype)[:, :, None]
-        solution = xp.permute_dims(spd_solve_stack(blocks, right), (2, 0, 1))
-        flat = xp.reshape(solution, (r.shape[0], -1))
-        rho[...] = xp.take(flat, index_like(np.flatnonzero(there.ravel()), r), axis=1)
+            else:
+                index, xp = index_like(rows, dense), namespace(r)
+                blocks = dense[index[:, :, None], index[:, None, :]]
+                right = xp.permute_dims(xp.reshape(r[:, run.places], (-1, *rows.shape)), (1, 2, 0))
+                solution = xp.permute_dims(spd_solve_stack(blocks, right), (2, 0, 1))
+                rho[:, run.places] = xp.reshape(solution, (r.shape[0], -1))
 
     def _solve_folds(self, placement: Placement, fits: list[Array], held_out: list[Array]) -> None:
         """ρ (and ν) of the labelings with one placement from r (and α), in place, fold by fold."""

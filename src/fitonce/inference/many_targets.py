@@ -51,6 +51,13 @@ class ManyTargets:
         none = np.zeros((len(self.columns.values), 1))
         given = replace(self.question, estimator=estimator, y=none), None, MAX_BYTES
         self.maps = PerFoldMaps(*given, groups=self.question.groups)
+        if not self.maps.one_kernel or model.landmarks is not None:
+            raise ValueError(
+                "permutation_test_targets needs a kernel that no target has a say in, got "
+                f"{model!r:.300}: a kernel, landmarks or weights of a sum chosen by all targets "
+                "would have to be chosen again for every permutation. Give gamma a number or "
+                '"scale", and let alpha be tuned.'
+            )
         chosen = measures(model, self.scoring, classifier=False, classes=None)
         self.scores_of = Scoring(estimator, chosen, None, True, self.pooled).of_outputs
 
@@ -90,7 +97,7 @@ def _each_alone(outputs: Outputs) -> Outputs:
 
 
 def check_estimator(estimator: Any) -> None:
-    """Refuse what has no matrices that are made once."""
+    """Refuse what chooses by more than one target at a time."""
     model = final_step(estimator)
     if not isinstance(model, KernelRidge):
         raise TypeError(
@@ -102,21 +109,6 @@ def check_estimator(estimator: Any) -> None:
         raise ValueError(
             "permutation_test_targets needs steps that no target has a say in, got a TunedPipeline "
             "with several candidates: give it one of them."
-        )
-    words = [
-        f"{name}={value!r}"
-        for name, value in model.get_params(deep=False).items()
-        if name in ("gamma", "degree", "coef0", "penalty", "kernel")
-        and isinstance(value, str)
-        and value == "tune"
-        and not (name == "gamma" and model.kernel in ("linear", "precomputed", "cosine"))
-    ]
-    if words or model.landmarks is not None or getattr(model.kernel, "tunes", False):
-        raise ValueError(
-            "permutation_test_targets needs a kernel that no target has a say in, got "
-            f"{', '.join(words) or 'landmarks or a sum of kernels with weights to be found'}: a "
-            "kernel chosen by all targets would have to be chosen again for every permutation. "
-            'Give gamma a number or "scale", and let alpha be tuned.'
         )
 
 

@@ -60,7 +60,7 @@ class TrainedFold:
         self.readout: Readout = self.setup.readout
         self.fixed: Choice | None = None  # the choice, where there is only one
         (first, *more) = spec.branches(self.tuner.data)
-        self.one_kernel = not more and first.lattice is None
+        self.one_kernel = not more and first.lattice is None and not spec.tunes_sum
         if self.one_kernel and spec.alphas is not None and len(spec.alphas) == 1:
             self.fixed = key_of(first.other), float(spec.alphas[0])
 
@@ -141,7 +141,7 @@ class PerFoldMaps:
         self.shared.confounds = question.confounds
         self._latest = question.observed  # the placement whose training sets are kept
         self._made = {0: self._make_fold(*question.splits[0])}
-        self.readout = self._made[0].readout
+        self.readout, self.one_kernel = self._made[0].readout, self._made[0].one_kernel
 
     def block_size(self, placement: Placement) -> int:
         """Labelings that travel together.

@@ -101,7 +101,7 @@ class Question:
             within = held if exchange in (None, "within") else None
             columns = np.eye(len(classes))[labels] if classifier else None
             if not classifier and confounds is None and exchange in (None, "rows", "within"):
-                columns = _same_size(host)
+                columns = _standardized(host, MOST_COLUMNS)
             check_free(cv, splits, columns, within)
         inside = permutable_atoms(splits, len(host)) if mode == "within-folds" else None
         exchanged = make_exchange(exchange, labels, held, inside, classifier, len(classes))
@@ -142,9 +142,7 @@ class Question:
         """Indicators of the classes, or standardized numbers of at most `SEEN` targets, (n, t)."""
         if self.classes is not None:
             return np.asarray(np.eye(len(self.classes))[self.labels])
-        numbers = self.y.reshape(self.n_samples, -1)[:, :SEEN].astype(np.float64)
-        spread = numbers.std(axis=0)
-        return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+        return _standardized(self.y, SEEN)
 
     @cached_property
     def keeps_sizes(self) -> bool:
@@ -205,11 +203,11 @@ def _numbered(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return found, labels.reshape(-1)
 
 
-def _same_size(y: np.ndarray) -> np.ndarray:
-    """The first columns (n, t) of targets, in units of their deviation."""
-    columns = y.reshape(len(y), -1)[:, :MOST_COLUMNS].astype(np.float64)
-    deviation = columns.std(axis=0)
-    return columns / np.where(deviation > 0.0, deviation, 1.0)
+def _standardized(y: np.ndarray, most: int) -> np.ndarray:
+    """The first columns (n, t) of targets, centered, in units of their deviation."""
+    columns = y.reshape(len(y), -1)[:, :most].astype(np.float64)
+    spread = columns.std(axis=0)
+    return np.asarray((columns - columns.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0))
 
 
 def _within(groups: np.ndarray | None, levels: np.ndarray | None) -> np.ndarray | None:

@@ -60,7 +60,7 @@ class Trial:
     def alpha(self) -> float:
         return float(self.alphas[self.best])
 
-    @property
+    @cached_property
     def loss(self) -> float:
         """What is lost at the best alpha, or by all targets at their own."""
         return float(self.losses[self.best] if self.own_losses is None else self.own_losses.mean())
