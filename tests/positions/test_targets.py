@@ -81,7 +81,7 @@ def test_equal_to_refits(options, exchange, scoring, pooled, runs, permute, smal
     for found, labelling in zip(
         [test.score, *test.null], [unpermuted(question), *labellings], strict=True
     ):
-        moved = question.rearranged(labelling.rearrangement)
+        moved = question.permuted(labelling.rearrangement)
         splits = labelling.placement.splits
         expected = literal(model, X, moved, splits, scoring, pooled, groups)
         np.testing.assert_allclose(found, expected, atol=1e-9)
