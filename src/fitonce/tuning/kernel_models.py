@@ -15,49 +15,30 @@ variance of f(x), in units of the noise,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.arrays import Array, namespace, zeros_like_shape
-from ..core.confounds import ConfoundBasis
 from ..core.dual import DualNormWithBias
 from ..core.holdout import Fitted
-from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
 from ..core.ties import settled_sum
-from ..kernels import Kernel
 from .solution import Solution
 
-
-class KernelModel(Protocol):
-    """What is read of a problem: its smoother of a kernel matrix, and the rows of that."""
-
-    @property
-    def kernel(self) -> Kernel: ...
-    @property
-    def X(self) -> Any: ...
-    @property
-    def of_kernel(self) -> KernelSmoother: ...
-    @property
-    def row_scale(self) -> Array | None: ...
-    @property
-    def row_weights(self) -> Array: ...
-    @property
-    def fit_intercept(self) -> bool | str: ...
-    @property
-    def confounds(self) -> ConfoundBasis | None: ...
+if TYPE_CHECKING:
+    from .problem import Problem
 
 
-def centred(model: KernelModel) -> bool:
+def centred(model: Problem) -> bool:
     """Whether dual coefficients add up to zero, so that the kernel is known up to a constant of
     each row.
     """
     return model.fit_intercept is True and model.of_kernel.centres
 
 
-def kernel_solution(model: KernelModel, fitted: Fitted, mu: float, with_coef: bool) -> Solution:
+def kernel_solution(model: Problem, fitted: Fitted, mu: float, with_coef: bool) -> Solution:
     """dual_coef = s∘α, and the bias from its normal equation, or the sum of α where it is penalized
     by K + 1; the weights of the features of a linear kernel, unless they are not wanted.
     """
@@ -91,17 +72,17 @@ def kernel_solution(model: KernelModel, fitted: Fitted, mu: float, with_coef: bo
     return solution.plus(model.confounds, beta)
 
 
-def _scaled(model: KernelModel, dual: Array) -> Array:
+def _scaled(model: Problem, dual: Array) -> Array:
     return dual if model.row_scale is None else model.row_scale * dual
 
 
-def _mean_row(model: KernelModel) -> Array:
+def _mean_row(model: Problem) -> Array:
     """The weighted mean of the training rows."""
     w = model.row_weights[:, 0]
     return (model.X.T @ w) / namespace(w).sum(w)
 
 
-def _coef(model: KernelModel, dual_coef: Array) -> Array:
+def _coef(model: Problem, dual_coef: Array) -> Array:
     """Xᵀ dual_coef, X minus its mean where the kernel was made so: a free bias makes that the same
     model.
     """
@@ -124,7 +105,7 @@ class NewKernel:
 
 
 def kernel_smoothing(
-    model: KernelModel,
+    model: Problem,
     X: Any,
     mu: float,
     excess: bool,
@@ -162,7 +143,7 @@ def kernel_smoothing(
     return Smoothing(h, answer.to_forces, tau)
 
 
-def free_columns(model: KernelModel, X: Any, confounds: Array | None) -> Array:
+def free_columns(model: Problem, X: Any, confounds: Array | None) -> Array:
     """q (m, u) of new rows."""
     Q0 = model.of_kernel.Q0
     if model.confounds is not None:
@@ -178,45 +159,23 @@ def _products(A: Array, B: Array, matrix: bool) -> Array:
     return A @ B.T if matrix else namespace(A).sum(A * B, axis=1)
 
 
-def _dense(K: Any) -> Array:
-    return K.toarray() if sp.issparse(K) else K
-
-
-def _new_kernel(model: KernelModel, X: Any, own: bool, matrix: bool) -> NewKernel:
+def _new_kernel(model: Problem, X: Any, own: bool, matrix: bool) -> NewKernel:
     """The kernel of new rows with the training rows, and their `own` where that is asked for."""
-    kernel, s, penalized = model.kernel, model.row_scale, model.fit_intercept == "penalized"
+    kernel, rows, s, smoother = model.kernel, model.X, model.row_scale, model.of_kernel
+    KQ0, diagonal = smoother.KQ0, None
     if kernel.precomputed:
-        cross, KQ0, diagonal = X + 0.0, model.of_kernel.KQ0, None
-    elif kernel.linear:
-        cross, KQ0, diagonal = _linear(model, X, matrix)
+        cross = X + 0.0
     else:
-        of_rows = kernel.with_points(model.X, centred(model) or model.of_kernel.offset > 0)
-        cross, KQ0 = of_rows(X), model.of_kernel.KQ0
-        diagonal = None
+        if kernel.linear:
+            if centred(model) and not sp.issparse(X):  # the same model with fewer digits lost
+                mean = _mean_row(model)
+                X, rows = X - mean, rows - mean
+            KQ0 = _scaled(model, rows @ (rows.T @ _scaled(model, smoother.Q0)))
+        of_rows = kernel.with_points(rows, centred(model) or smoother.offset > 0)
+        cross = of_rows(X)
         if own:
             diagonal = (kernel(X, X) if matrix else kernel.diagonal(X)) - of_rows.offset
-    if penalized:
+    if model.fit_intercept == "penalized":
         cross = cross + 1.0
         diagonal = None if diagonal is None else diagonal + 1.0
     return NewKernel(cross if s is None else cross * s.T, KQ0, diagonal)
-
-
-def _linear(model: KernelModel, X: Any, matrix: bool) -> tuple[Array, Array, Array]:
-    """The linear kernel of rows minus the mean of the training rows, where that is the
-    same model with fewer digits lost.
-    """
-    Q0, w, rows = model.of_kernel.Q0, model.row_weights, model.X
-    if model.fit_intercept is True and model.of_kernel.centres and not sp.issparse(X):
-        mean = (rows.T @ w)[:, 0] / namespace(w).sum(w)
-        X, rows = X - mean, rows - mean
-    scaled_Q0 = Q0 * namespace(w).sqrt(w)
-    KQ0 = namespace(w).sqrt(w) * (rows @ (rows.T @ scaled_Q0))
-    if matrix:
-        own = _dense(X @ X.T)
-    else:
-        own = (
-            np.ravel(X.multiply(X).sum(axis=1))
-            if sp.issparse(X)
-            else namespace(X).sum(X**2, axis=1)
-        )
-    return _dense(X @ rows.T), KQ0, own

@@ -16,7 +16,6 @@ import numpy as np
 from ..core.arrays import (
     Array,
     asarray_like,
-    index_like,
     namespace,
     replace_rows,
     square_block,
@@ -232,34 +231,27 @@ class Problem:
         each belongs to.
 
         Leave-one-out where no deletions are given, O(n²) per mu and from `path` if that is known;
-        otherwise pairs of rows deleted and positions among them tested.
+        otherwise pairs of rows deleted and positions among them tested. Where one of the splits has
+        no closed form, all are fitted.
         """
-        rows, fold = (
-            (np.arange(self.n_samples),) * 2 if deletions is None else tested_rows(deletions)
-        )
-        anew = self._anew(deletions)
-        if not anew:
-            return self._closed(mus, deletions, path), rows, fold
-        places, blocks = [np.flatnonzero(~np.isin(fold, list(anew)))], []
-        if len(places[0]):
-            others = deletions and [d for number, d in enumerate(deletions) if number not in anew]
-            values = self._closed(mus, others, path)
-            blocks.append(values if others else _rows_of(values, places[0]))
-        for number, (deleted, tested) in anew.items():
-            blocks.append(self._refitted(mus, deleted, deleted[tested]))
-            places.append(np.flatnonzero(fold == number))
-        values = namespace(blocks[0]).concat(blocks, axis=1)
-        return _rows_of(values, np.argsort(np.concatenate(places))), rows, fold
-
-    def _closed(
-        self, mus: np.ndarray, deletions: Sequence[Deletion] | None, path: Path | None
-    ) -> Array:
-        """Held-out targets (m, k, t) by deletion formulas."""
         if deletions is None:
-            path = self.path(mus) if path is None else path
-            return self.unscale(self.projected.Y - self._each(path).residual)
+            each = np.arange(self.n_samples)
+            return self._values_without_each(self.path(mus) if path is None else path), each, each
+        rows, fold = tested_rows(deletions)
+        if any(self.fits_anew(deleted) for deleted, _ in deletions):
+            refitted = [
+                self._refitted(mus, deleted, deleted[tested]) for deleted, tested in deletions
+            ]
+            return namespace(refitted[0]).concat(refitted, axis=1), rows, fold
         values = self.smoother.held_out_folds(self.projected, mus, deletions)
-        return self.unscale(values, tested_rows(deletions)[0])
+        return self.unscale(values, rows), rows, fold
+
+    def _values_without_each(self, path: Path) -> Array:
+        """Predicted targets (m, n, t) of every row by the model without it."""
+        values = self.unscale(self.projected.Y - self._each(path).residual)
+        for row in self.alone[:, None]:
+            values[:, row[0], :] = self._refitted(path.mus, row, row)[:, 0, :]
+        return values
 
     def evidence_without_each(self, path: Path) -> Evidence:
         """Of the other rows (n, …) where each one is left out, at the mu of a path."""
@@ -279,7 +271,7 @@ class Problem:
 
     def values_without_each(self, path: Path) -> Array:
         """Predicted targets (n, t) of every row by the model without it, at the mu of a path."""
-        return self.held_out_targets(path.mus, None, path)[0][0, ...]
+        return self._values_without_each(path)[0, ...]
 
     def features_of(self, rows: np.ndarray) -> Any:
         """Some of the rows as they would come to `predict`; None if they are not kept."""
@@ -329,16 +321,6 @@ class Problem:
             return bool(np.isin(self._own_landmarks, deleted).any())
         return self._basis_moves or not self.confounds.keeps_rank(deleted)
 
-    def _anew(self, deletions: Sequence[Deletion] | None) -> dict[int, Deletion]:
-        """The splits whose models have no closed form, by number."""
-        if deletions is None:
-            return {int(row): (np.array([row]), np.array([0])) for row in self.alone}
-        return {
-            number: deletion
-            for number, deletion in enumerate(deletions)
-            if self.fits_anew(deletion[0])
-        }
-
     def refit(self, deleted: np.ndarray, mu: float) -> Refit:
         """The model of the rows that are not deleted, decomposed anew."""
         assert self.data is not None and self.anew is not None
@@ -374,11 +356,6 @@ def tested_rows(deletions: Sequence[Deletion]) -> tuple[np.ndarray, np.ndarray]:
     """The rows tested by all deletions one after the other, and which deletion tests each."""
     rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
     return rows, np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
-
-
-def _rows_of(values: Array, rows: np.ndarray) -> Array:
-    """Some of the rows of values (m, k, t)."""
-    return namespace(values).take(values, index_like(rows, values), axis=1)
 
 
 @dataclass(frozen=True)
