@@ -61,9 +61,13 @@ def digest(*nodes: Any) -> str:
 
 @cache
 def module(path: str) -> dict[str, Any]:
-    """The top-level statements of a file by the name that each defines; others are numbered."""
+    """The top-level statements of a file, imports left out, by the name that each defines; others
+    are numbered.
+    """
     found: dict[str, Any] = {}
     for place, node in enumerate(ast.parse((ROOT / path).read_text(encoding="utf-8")).body):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
         names = [getattr(node, "name", None)]
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]

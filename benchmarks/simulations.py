@@ -29,7 +29,7 @@ from scipy.stats import norm, t
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.feature_selection import SelectKBest
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
-from sklearn.model_selection import KFold, LeaveOneGroupOut, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -43,7 +43,6 @@ from fitonce import (
     compare,
     cross_val_predict,
     permutation_test_score,
-    permutation_test_targets,
 )
 from fitonce.assessment.intervals import wilson
 from fitonce.inference import validity
@@ -460,38 +459,6 @@ def tuned_permutations(rng: Rng, seed: int, given: Setting) -> Values:
     return {"rejected": float(p <= LEVEL)}
 
 
-def of_targets() -> Iterator[Setting]:
-    yield {"rows": "independent", "exchange": None}
-    yield {"rows": "series in runs", "exchange": "shift"}
-    yield {"rows": "series in runs", "exchange": "rows"}  # not valid
-
-
-def targets(rng: Rng, seed: int, given: Setting) -> Values:
-    """Whether any of 200 correlated targets of noise is found, and how many are uncorrected."""
-    n, n_targets, series = 48, 200, given["rows"] != "independent"
-
-    def normal(width: int) -> np.ndarray:
-        values = rng.standard_normal((n, width))
-        for row in range(n if series else 0):
-            if row % 8:  # runs of eight rows
-                values[row] = 0.8 * values[row - 1] + 0.6 * values[row]
-        return values
-
-    X = normal(10)
-    Y = normal(20) @ rng.standard_normal((20, n_targets)) + 2.0 * normal(n_targets)
-    model = KernelRidge(np.logspace(0, 3, 4), alpha_per_target=True, kernel="linear")
-    folds = {"cv": LeaveOneGroupOut(), "groups": np.repeat(np.arange(6), 8)}
-    options = {"pooled": True, "scoring": "correlation", "n_permutations": 99}
-    options |= {"exchange": given["exchange"], "random_state": seed}
-    test = permutation_test_targets(
-        model, X, Y, **(folds if series else {"cv": KFold(5)}), **options
-    )
-    return {
-        "any": float(test.pvalue_max.min() <= LEVEL),
-        "uncorrected": float(np.mean(test.pvalue <= LEVEL)),
-    }
-
-
 SETTINGS = {
     "scores": Simulation(
         "how often the 95 % interval of each score holds the true one", scores, of_scores, 1000
@@ -550,9 +517,6 @@ SETTINGS = {
         tuned_permutations,
         grid(task=("two classes", "numbers")),
         400,
-    ),
-    "targets": Simulation(
-        "how often a test of 200 targets finds something in noise", targets, of_targets, 300
     ),
 }
 

@@ -46,7 +46,7 @@ PERMUTATIONS = 999  # default: p is a multiple of 1/1000
 MOST_ROWS = 1000  # for two classes, see `most_rows`
 FEW_OF_A_CLASS = 5  # smallest mean number of rows per class in the test
 # nanoseconds for a held-out value of a candidate: in a criterion, and in the products that make it
-# for every row (benchmarks/tuned_level.py)
+# for every row (benchmarks/timings.py)
 PER_VALUE, PER_PRODUCT = 40.0, 0.05
 SECONDS = 10.0  # of such work up to which the model is tested on its own lattice
 FOLDS, GAMMAS, ALPHAS = 10, 12, 42  # as many as there are, at most, by default

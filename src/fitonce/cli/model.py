@@ -60,7 +60,7 @@ KERNELS = ("auto", "tune", *(name for name in PARAMETERS if name not in LEFT_OUT
 SAMPLE_ABOVE, SAMPLE = 20_000, 10_000  # rows; of larger tables, a sample is assessed
 MOST_ROWS = 10_000  # for the choice of a kernel: one half for training, the other for testing
 MOST_NUMBERS = 100_000_000  # largest table from which a model without landmarks uses all rows
-RARE = 10  # rows; categories with fewer are merged if that scores better: mixed_tables.py
+RARE = 10  # rows; categories with fewer are merged if that scores better: models.py encodings
 # limits on the categories that are kept in one column: their number, and the size of their columns
 MOST_LEVELS, FEWEST_LEVELS, MOST_ENTRIES = 1000, 20, 100_000_000
 FAR = 6  # standard deviations; new numbers farther from the mean are told

@@ -44,7 +44,7 @@ FOLLOWING = {
     **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLORS)},
 }
 SHARE = 0.9  # coverage of the interval in a caption
-TUNED_BAND = (  # benchmarks/coverage_hard.py
+TUNED_BAND = (  # benchmarks/simulations.py hard
     " The settings were tuned on the same rows, so fewer new rows are covered where there are few: "
     "86 % with 20 training rows, 87 to 89 % with 40 to 80."
 )

@@ -36,7 +36,7 @@ PRECISION = 4e-9  # the smallest alpha tried, as a share of λ_max: less is belo
 COARSE = 4  # powers of two from one alpha to the next of a coarse search
 DIGITS = 2.3e-9  # and of ‖G‖, from above: below 1e7 eps of it, a fit warns that digits are few
 # relative; kernels whose loss on the sample is within this of the best go on, or within what so
-# many of its rows weigh: see benchmarks/search_quality.py
+# many of its rows weigh: see benchmarks/models.py search_1200
 CLOSE, CLOSE_ROWS = 1e-2, 10.0
 PROMISING = 0.1  # the same after the first gammas on all rows: finer ones gain less
 NEAR = 1e-2  # relative; beyond this no other alpha is expected to make up for a difference
