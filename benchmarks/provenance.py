@@ -7,7 +7,7 @@
 `common.write`, and `recording.py` of the papers, store in each result a hash of every input: of the
 script, and of each room of the package that took part. A script that is one list of many entries
 ("models.py forty") counts with this entry and with what it reaches of the modules in benchmarks/.
-Hashes see code only: comments, docstrings and layout do not change them.
+Hashes see code only: comments, docstrings, layout and imports do not change them.
 
 A script that has changed since its result was made must run again, or a note must say why the
 figures still hold. Notes lie in results/notes.json with the hash that they speak of, so that the
@@ -42,6 +42,8 @@ def code(node: Any) -> str:
         return "[" + ",".join(code(one) for one in node if not _is_docstring(one)) + "]"
     if not isinstance(node, ast.AST):
         return repr(node)
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return ""  # where a name lives is not what the code does
     fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
     inside = ",".join(f"{name}={code(value)}" for name, value in fields if name != "kind")
     return f"{type(node).__name__}({inside})"

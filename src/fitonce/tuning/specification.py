@@ -22,7 +22,7 @@ from .criterion import Criterion
 from .decompose import FitIntercept
 from .gamma_search import Branch, GammaLattice
 
-# what these cost in quality: benchmarks/search_quality.py, with --n 500 too
+# what these cost in quality: benchmarks/models.py search_500, search_1200
 SAMPLED_FROM = 400  # rows; below, every kernel is tried on all of them
 PROBED_FROM = 1000  # rows; below, the walk on all of them decomposes at every gamma
 SAMPLE = 700  # rows that are enough to begin with, unless that is below a third of all
