@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, asarray_like, eye_like, namespace, spd_solver, take, transposed
-from .holdout import Fitted, Path, Removal, ResidualMap, Targets, delete_each
+from .holdout import Fitted, Path, Removal, ResidualMap, Smoothing, Targets, delete_each
 from .smoothers import KernelSmoother
-from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon
 
 

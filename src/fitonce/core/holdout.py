@@ -1,8 +1,8 @@
 r"""Every deletion formula, once: one row, a set of rows, folds, and the fit that is left.
 
 A model is a linear smoother Ŷ = H Y. Where deleting a row also deletes a basis function (the dual
-norm, landmarks that leave with their row), its coefficient α is forced to zero as a refit would
-have it. Both are one system on the (row, α) pairs of the deleted rows,
+norm), its coefficient α is forced to zero as a refit would have it. Both are one system on the
+(row, α) pairs of the deleted rows,
 
     [ I - H   -B ] [ρ]   [r]
     [  Bᵀ      D ] [ν] = [α]          r = Y - Ŷ,  α = BᵀY, all at the deleted rows,
@@ -24,6 +24,33 @@ residual scatter E = Yᵀ(I - H)Y of the rows that remain is a Schur complement,
 
 (Treder 2019 gives A_Tr = Y_TrᵀY_Tr - E_Tr in another form, which needs one more block).
 
+**Every pair of rows at once.** The system of the pair (i, j) is 2×2 where no α leave, with
+M = I - H,
+
+    ρ_i = (M_jj r_i - M_ij r_j) / (M_ii M_jj - M_ij²),
+
+and with α the 4×4 system of two (row, α) pairs, of which D⁻¹ is eliminated first:
+
+    A = M + B D⁻¹Bᵀ,   q = r + B D⁻¹α,   ρ_i = (A_jj q_i - A_ij q_j) / (A_ii A_jj - A_ij²).
+
+Written out in n×n arrays: O(n²) after M, B and D are there, which takes O(n³) once.
+
+**New rows.** The value of a model at a new row x is linear in the targets, and in the forces,
+
+    f(x) = h(x)ᵀY - b(x)ᵀν,
+
+so that the model without a set of rows has, from their held-out residuals ρ and forces ν alone,
+
+    f₋(x) = f(x) - h(x)ᵀρ - b(x)ᵀν            at the left-out rows;  exact, one product for all x.
+
+With the row x itself added to the fit, its leverage is τ/(1 + τ): τ(x) = h(x)ᵀh(x) + (penalty
+part) is the variance of f(x) in units of the noise. Adding x with the target z, δ = z - f(x),
+gives the deleted residuals of the other rows (function norm)
+
+    e_i(z) = ((1 + τ) r_i - h_i(x) δ) / ((1 + τ)(1 - h_ii) + h_i(x)²),        e_new(z) = δ,
+
+the residuals and leverages of n + 1 rows put into ρ = r/(1 - h).
+
 A `Smoother` supplies a few primitives and inherits everything above. All formulas are exact.
 """
 
@@ -36,7 +63,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import Array, namespace, replace_rows, take, zeros_like_shape
+from .arrays import (
+    Array,
+    eye_like,
+    namespace,
+    replace_rows,
+    take,
+    to_numpy,
+    zeros_like_shape,
+)
 from .ties import ROUNDING
 
 Deletion = tuple[np.ndarray, np.ndarray]  # rows deleted together, and which of them are tested
@@ -321,3 +356,109 @@ class ResidualMap:
         R = Y - (Y @ Q0) @ Q0.T
         R -= ((Y @ V) * f) @ V.T
         return R
+
+
+# ---- every pair of rows --------------------------------------------------------------------------
+
+
+def leave_pairs_out(smoother: Smoother, targets: Targets, mu: float) -> np.ndarray:
+    """Held-out residuals (n, n) on the host: [i, j] of row i, where rows i and j are deleted.
+
+    For a single column of targets; on the diagonal row i alone is deleted.
+    """
+    fitted, unit = smoother.fit(targets, mu), eye_like(smoother.n_samples, smoother.Q0)
+    fits = fitted.residual, smoother.fit(smoother.project(unit), mu).residual
+    r, M = (to_numpy(A) for A in fits)
+    own = np.diagonal(M)
+    A11, A12, A22 = own[:, None], M, own[None, :]
+    q1, q2 = r, r.T
+    if smoother.has_duals:
+        forced = smoother.fit(smoother.project(0.0 * unit), mu, unit)
+        B, D, alpha = (to_numpy(A) for A in (forced.residual, forced.dual, fitted.dual))
+        gain = _through_forces(B, -D, alpha[:, 0])
+        A11, A12, A22 = A11 + gain[..., 0, 0], A12 + gain[..., 0, 1], A22 + gain[..., 1, 1]
+        q1, q2 = q1 + gain[..., 0, 2], q2 + gain[..., 1, 2]
+    with np.errstate(divide="ignore", invalid="ignore"):  # on the diagonal
+        rho = (A22 * q1 - A12 * q2) / (A11 * A22 - A12 * A12)
+    alone = smoother.leave_one_out(targets, np.asarray([mu])).residual
+    np.fill_diagonal(rho, to_numpy(alone)[0, :, 0])
+    return np.asarray(rho)
+
+
+def _through_forces(B: np.ndarray, D: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """B D⁻¹[Bᵀ α] (n, n, 2, 3) of the two rows of every pair; zero on the diagonal."""
+    n = len(alpha)
+    gain = np.zeros((n, n, 2, 3))
+    for i in range(n):
+        others = np.delete(np.arange(n), i)
+        pair = np.stack([np.full(n - 1, i), others], axis=1)
+        B2, D2 = (A[pair[:, :, None], pair[:, None, :]] for A in (B, D))
+        right = np.concatenate([np.swapaxes(B2, 1, 2), alpha[pair][:, :, None]], axis=2)
+        gain[i, others] = B2 @ np.linalg.solve(D2, right)
+    return gain
+
+
+# ---- new rows ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """h (m, n) of m new rows, b (m, n) if α leave with their rows, and τ (m,) if requested.
+
+    Targets are scaled as the rows are.
+    """
+
+    to_targets: Array
+    to_forces: Array | None = None
+    excess: Array | None = None
+
+    def map(self, change: Callable[[Array], Array]) -> Smoothing:
+        """h and b changed."""
+        b = None if self.to_forces is None else change(self.to_forces)
+        return Smoothing(change(self.to_targets), b)
+
+    def values(self, Y: Array) -> Array:
+        """f(x) (m, t) of the model of all rows: h(x)ᵀY."""
+        return self.to_targets @ Y
+
+    def shares(self, held_out: HeldOut) -> Array:
+        """The contribution that each training row removes if it leaves (m, n, t): h_i ρ_i + b_i
+        ν_i.
+        """
+        shares = self.to_targets[:, :, None] * held_out.residual[None, :, :]
+        if self.to_forces is not None:
+            shares = shares + self.to_forces[:, :, None] * held_out.force[None, :, :]
+        return shares
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Deleted residuals of the n rows as lines in δ, one set for each of m new rows.
+
+    e = at_zero (m, n, t) + slope (m, n) δ, in the units of the targets.
+    """
+
+    at_zero: Array
+    slope: Array
+
+
+def deleted_lines(
+    smoothing: Smoothing, residual: Array, one_minus_h: Array, row_scale: Array | None
+) -> Lines:
+    """The deleted residuals of all rows when a new row joins them, from r (n, t) and 1 - h (n,).
+
+    Function norm only: a joining row brings no α of its own.
+    """
+    h = smoothing.to_targets
+    own = 1.0 + smoothing.excess[:, None]  # type: ignore[index]
+    denominator = own * one_minus_h[None, :] + h * h
+    if row_scale is not None:
+        denominator = denominator * row_scale.T
+    at_zero = (own / denominator)[:, :, None] * residual[None, :, :]
+    return Lines(at_zero, -h / denominator)
+
+
+def scatter_with(E: Array, delta: Array, excess: Array) -> Array:
+    """Yᵀ(I - H)Y (m, t, t) with a new row added: E + δδᵀ/(1 + τ), for δ (m, t) and τ (m,)."""
+    xp = namespace(E)
+    return E + delta[:, :, None] * delta[:, None, :] / xp.reshape(1.0 + excess, (-1, 1, 1))

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, namespace, replace_rows, take
-from .holdout import Deletion, Fitted, Path, Removal, ResidualMap, Smoother, Targets
+from .holdout import Deletion, Fitted, Path, Removal, ResidualMap, Smoother, Smoothing, Targets
 from .resolvent import Resolvent
-from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon
 from .thin import Thin
 

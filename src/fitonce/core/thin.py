@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, namespace, take, to_numpy, zeros_like_shape
-from .holdout import Deletion, ResidualMap, Solver
+from .holdout import Deletion, ResidualMap, Smoothing, Solver
 from .moments import FOLD_ELEMENTS, FeatureMap, FoldMoments, MomentFit
 from .rows import Rows
-from .smoothing import Smoothing
 from .spectrum import Diagonalized, is_thin, orthonormal, row_blocks, thin_solvers
 
 # rows of a fold, as a share of the features, up to which its own system is solved

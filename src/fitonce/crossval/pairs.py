@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import auc, roc_curve
 
-from ..core.all_pairs import leave_pairs_out
 from ..core.arrays import to_numpy
+from ..core.holdout import leave_pairs_out
 from ..core.refused import RefusedError
 from ..estimators.validation import is_foreign_array
 from .decomposed import Decomposed

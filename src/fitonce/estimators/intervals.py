@@ -14,11 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
-from ..core.holdout import Path
+from ..core.confounds import Sum
+from ..core.holdout import Path, Smoothing, deleted_lines
 from ..core.readout import indicators
-from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
-from ..core.sum_of_smoothers import Sum
 from ..uncertainty.intervals import conformal_sets, hull, jackknife
 from ..uncertainty.left_out import ELEMENTS, LeftOut, influence, left_out, mass_of
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread

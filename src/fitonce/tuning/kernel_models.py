@@ -22,8 +22,7 @@ import scipy.sparse as sp
 
 from ..core.arrays import Array, namespace, zeros_like_shape
 from ..core.dual import DualNormWithBias
-from ..core.holdout import Fitted
-from ..core.smoothing import Smoothing
+from ..core.holdout import Fitted, Smoothing
 from ..core.ties import settled_sum
 from .solution import Solution
 

@@ -22,15 +22,13 @@ from ..core.arrays import (
     take,
     zeros_like_shape,
 )
-from ..core.confounds import ConfoundBasis
-from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Targets
+from ..core.confounds import ConfoundBasis, Sum, SumFitted, SumSmoothing
+from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Smoothing, Targets
 from ..core.readout import Evidence
 from ..core.refused import RefusedError
 from ..core.rows import rows_at
 from ..core.smoothers import FunctionNorm, KernelSmoother
-from ..core.smoothing import Smoothing
 from ..core.splits import complement
-from ..core.sum_of_smoothers import Sum, SumFitted, SumSmoothing
 from ..core.thin import Thin
 from ..kernels import Kernel
 from ..landmarks.choice import Landmarks

@@ -9,14 +9,13 @@ from functools import partial
 import numpy as np
 
 from ..core.arrays import asarray_like
-from ..core.confounds import ConfoundBasis
+from ..core.confounds import ConfoundBasis, with_columns_removed
 from ..core.holdout import Deletion, Smoother, Targets
 from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.resolvent import Resolvent
 from ..core.rows import block_rows, is_rows, on_host
 from ..core.smoothers import FunctionNorm
-from ..core.sum_of_smoothers import with_columns_removed
 from ..core.thin import Thin
 from ..kernels import OVERFLOW, Kernel
 from ..landmarks.features import landmark_map

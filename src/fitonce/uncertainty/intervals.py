@@ -21,7 +21,7 @@ so that R_i s₋ᵢ(x)/s₋ᵢ(x_i) takes the place of R_i. The guarantees do no
 and stay the same, and the intervals grow away from the training rows.
 
 In full conformal prediction, a new row x joins the fit with the target z = f(x) + δ. The deleted
-residuals of all n + 1 rows are linear in δ (see `core.smoothing`), that of x itself is δ, and z
+residuals of all n + 1 rows are linear in δ (see `core.holdout`), that of x itself is δ, and z
 belongs to the set if
 
     1 + #{i: |e_i(δ)| ≥ |δ|} > α (n + 1),          that is  #{…} ≥ k = ⌊α (n + 1)⌋.
@@ -38,7 +38,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.arrays import Array, namespace
-from ..core.smoothing import Smoothing
+from ..core.holdout import Smoothing
 from .left_out import ROUNDING, LeftOut, lower, upper
 
 

@@ -21,12 +21,11 @@ from functools import cached_property, partial
 import numpy as np
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
-from ..core.holdout import HeldOut, Path
+from ..core.confounds import smoothing_of_rows
+from ..core.holdout import HeldOut, Path, Smoothing
 from ..core.lda import Rule
 from ..core.readout import Evidence, Readout
-from ..core.smoothing import Smoothing
 from ..core.spectrum import row_blocks
-from ..core.sum_of_smoothers import smoothing_of_rows
 from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem, Without
 

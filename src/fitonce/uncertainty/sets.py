@@ -23,10 +23,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
-from ..core.holdout import Path
+from ..core.holdout import Lines, Path, Smoothing, deleted_lines, scatter_with
 from ..core.lda import Rule
 from ..core.readout import Evidence, Readout
-from ..core.smoothing import Lines, Smoothing, deleted_lines, scatter_with
 from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem
 from .intervals import needed
