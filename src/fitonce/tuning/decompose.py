@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -82,9 +82,36 @@ def decompose(
     """
     if few_features(X, kernel, penalty):
         return _decompose_features(X, fit_intercept, row_scale, free)
-    if penalty == "function":
-        prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
-        return _function_norm(prepared, kernel.linear, mu, whole)
+    if penalty == "dual":
+        return _dual_norm(X, kernel, fit_intercept, row_scale, free, removed)
+    centred = fit_intercept is True
+    X = _off_origin(X, row_scale) if centred and kernel.linear else X
+    K, _ = _kernel_and_offset(X, kernel, centred)
+    Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
+    if centred:
+        xp = namespace(K)
+        s = xp.ones_like(Q0[:, :1]) if row_scale is None else row_scale
+        # rounding is eps times the largest entry as it was computed, whatever centering leaves
+        entry = largest_entry(K) * float(xp.max(s)) ** 2
+        mean = s * _centre(K, s)
+        K = _scaled(K, fit_intercept, row_scale)
+        # α ⟂ s: of the means, those of the columns alone are seen
+        KQ0 = mean * xp.sqrt(xp.sum(s**2)) if free is None else K @ Q0 + mean @ (s.T @ Q0)
+    else:
+        K = _scaled(K, fit_intercept, row_scale)
+        KQ0, entry = K @ Q0, largest_entry(K)
+    return FunctionNorm(_factorized(K, Q0, entry, kernel.linear, mu, whole), KQ0, entry)
+
+
+def _dual_norm(
+    X: Any,
+    kernel: Kernel,
+    fit_intercept: FitIntercept,
+    row_scale: Array | None,
+    free: Array | None,
+    removed: bool,
+) -> DualNorm:
+    """The dual norm, by eigenvectors."""
     shifted, offset = _kernel_and_offset(X, kernel, fit_intercept is True)
     K = _scaled(shifted, fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
@@ -98,26 +125,27 @@ def decompose(
     return DualNorm(spectrum, Q0, KQ0, offset)
 
 
-def _function_norm(
-    prepared: Prepared, linear: bool, mu: float | None, whole: Callable[[], Resolvent] | None
-) -> FunctionNorm:
+def _factorized(
+    K: Array,
+    Q0: Array,
+    entry: float,
+    linear: bool,
+    mu: float | None,
+    whole: Callable[[], Resolvent] | None,
+) -> Resolvent:
     """By the cheapest factorization, which overwrites the kernel matrix; by eigenvectors where
     others may follow and Cholesky's factor would lose digits.
     """
-    K, Q0, KQ0, entry = prepared
-    resolvent: Resolvent
     if mu is not None and (whole is None or mu >= SAFE * max(float(frobenius(K)), entry)):
         try:
-            resolvent = Inverse.of(K, Q0, mu, whole)
+            return Inverse.of(K, Q0, mu, whole)
         except NotPositiveDefiniteError as error:
             if whole is None:
                 raise NotPositiveDefiniteError(TOO_SMALL) from error
-            resolvent = whole()
-    elif on_gpu(K) and K.shape[0] >= BAND_FROM and not linear:
-        resolvent = Banded.of(K, Q0, entry=entry)
-    else:
-        resolvent = spectrum_of_kernel(K, Q0, entry)
-    return FunctionNorm(resolvent, KQ0, entry)
+            return whole()
+    if on_gpu(K) and K.shape[0] >= BAND_FROM and not linear:
+        return Banded.of(K, Q0, entry=entry)
+    return spectrum_of_kernel(K, Q0, entry)
 
 
 @contextmanager
@@ -150,14 +178,10 @@ def few_features(X: Any, kernel: Kernel, penalty: str) -> bool:
     return kernel.linear and penalty == "function" and bool(X.shape[1] < X.shape[0])
 
 
-def _off_origin(
-    X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
-) -> Any:
-    """Rows minus their mean where that changes nothing but the rounding: the linear kernel with a
-    free bias.
+def _off_origin(X: Any, row_scale: Array | None) -> Any:
+    """Rows minus their mean: for the linear kernel with a free bias, this changes nothing but the
+    rounding.
     """
-    if not kernel.linear or fit_intercept is not True:
-        return X
     if sp.issparse(X):
         return off_origin(X)
     xp = namespace(X)
@@ -165,70 +189,22 @@ def _off_origin(
     return X - xp.sum(w * X, axis=0) / xp.sum(w)
 
 
-class Prepared(NamedTuple):
-    """A kernel matrix for the function norm, scaled as the rows are, with Q₀ and KQ₀ beside it.
-
-    With a free bias it is centered. `entry` is the largest as it was computed: rounding is eps
-    times that, whatever centering leaves.
-    """
-
-    K: Array
-    Q0: Array
-    KQ0: Array
-    entry: float
-
-
-def prepared_kernel(
-    X: Any,
-    kernel: Kernel,
-    fit_intercept: FitIntercept,
-    row_scale: Array | None,
-    free: Array | None = None,
-) -> Prepared:
-    """The kernel matrix of the rows, by formula or as it is given."""
-    X = _off_origin(X, kernel, fit_intercept, row_scale)
-    centred = fit_intercept is True
-    K, _ = _kernel_and_offset(X, kernel, centred)
-    Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
-    if not centred:
-        K = _scaled(K, fit_intercept, row_scale)
-        return Prepared(K, Q0, K @ Q0, largest_entry(K))
-    xp = namespace(K)
-    s = xp.ones_like(Q0[:, :1]) if row_scale is None else row_scale
-    entry = largest_entry(K) * float(xp.max(s)) ** 2
-    mean = s * _centre(K, row_scale)
-    K = _scaled(K, fit_intercept, row_scale)
-    # α ⟂ s: of the means, those of the columns alone are seen
-    KQ0 = mean * xp.sqrt(xp.sum(s**2)) if free is None else K @ Q0 + mean @ (s.T @ Q0)
-    return Prepared(K, Q0, KQ0, entry)
-
-
-def _centre(K: Array, row_scale: Array | None) -> Array:
+def _centre(K: Array, s: Array) -> Array:
     """Overwrite K by C_w K C_wᵀ; returns the weighted means of its columns (n, 1).
 
     Before rows are scaled, so that a row of great weight cancels to its own digits. What rounding
     leaves of the means themselves is a1ᵀ + 1aᵀ, and goes with the projection off Q₀.
     """
-    xp = namespace(K)
-    n = K.shape[0]
-    w = xp.ones_like(K[:, :1]) if row_scale is None else row_scale**2
-    w = w / xp.sum(w)
+    xp, blocks = namespace(K), list(row_blocks(K.shape[0]))
+    w = s**2 / xp.sum(s**2)
     anchor = K[:1, :].T + 0.0  # differences of large entries that are close are exact
-    mean = anchor + _weighted_means(K, anchor, w)
+    mean = anchor + sum((K[rows, :] - anchor.T).T @ w[rows, :] for rows in blocks)
     middle = mean[:1, :] + xp.sum(w * (mean - mean[:1, :]))
     deviation = mean - middle
-    for rows in row_blocks(n):
+    for rows in blocks:
         K[rows, :] -= mean.T
         K[rows, :] -= deviation[rows, :]
     return mean
-
-
-def _weighted_means(K: Array, anchor: Array, w: Array) -> Array:
-    """Weighted means of the columns of K minus the anchor (n, 1)."""
-    total = 0.0
-    for rows in row_blocks(K.shape[0]):
-        total = total + (K[rows, :] - anchor.T).T @ w[rows, :]
-    return total
 
 
 def _kernel_and_offset(X: Any, kernel: Kernel, constant: bool) -> tuple[Array, float]:
