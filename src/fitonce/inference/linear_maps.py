@@ -120,12 +120,13 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class LinearFits:
-    """The models of a run of k folds for B labelings at S positions: coefficients of the columns
-    (S, k, p, B·t), the residual scatter (S·B, k, t, t) where the readout needs it, and whether the
-    training rows of a position differ (S, k).
+    """The models of a run of k folds for B labelings at S positions: the test rows (S, k, m, p),
+    coefficients (S, k, p, B·t), the residual scatter (S·B, k, t, t) where the readout needs it, and
+    whether the training rows of a position differ (S, k).
     """
 
     run: FoldRun
+    tested: Array
     coef: Array
     scatter: Array | None
     differ: Array
@@ -151,24 +152,29 @@ class LinearMaps:
         mean = (xp.matrix_transpose(w) @ X) / xp.sum(w)
         self.free = model.fit_intercept is True
         self.centre = mean if self.free else xp.zeros_like(mean)
-        Z = X - self.centre
+        Z, self.root = X - self.centre, xp.sqrt(w)
+        Z = xp.concat([Z, ones], axis=2) if self.free else Z
         with np.errstate(over="ignore", invalid="ignore"):
-            scatter = xp.sum((w * Z) * Z, axis=1)
+            moments = symmetric_product(Z if self.weights is None else self.root * Z)
+            scatter = xp.linalg.diagonal(moments)[:, : X.shape[2]]
             offset = xp.sum(w) * self.centre[:, 0, :] ** 2
             certain = xp.sum(scatter, axis=-1) > OFFSET * xp.sum(offset, axis=-1)
-            self.unit = xp.ones_like(scatter)
+            self.unit = xp.ones_like(Z[:, 0, :])
             if model.scaled:
                 certain = xp.all((scatter > OFFSET * offset) | (scatter + offset == 0.0), axis=-1)
-                self.unit = xp.sqrt(_or_one(scatter / X.shape[1]))
-            self.scatter = scatter / self.unit**2
+                unit = xp.sqrt(_or_one(scatter / X.shape[1]))
+                self.unit = xp.concat([unit, ones[:, 0, :]], axis=1)
+                Z = Z / self.unit[:, None, :]
+                moments = moments / (self.unit[:, :, None] * self.unit[:, None, :])
+            self.scatter = xp.linalg.diagonal(moments)[:, : X.shape[2]]
             size = xp.sum(self.scatter, axis=-1)
             certain = certain & (1e3 * machine_epsilon(Z) * size <= INACCURATE * model.mu)
         self.certain = certain & xp.isfinite(size)
-        Z = xp.where(self.certain[:, None, None], Z / self.unit[:, None, :], xp.zeros_like(Z))
-        self.Z = self.like = xp.concat([Z, ones], axis=2) if self.free else Z
-        self.root = xp.sqrt(w)
-        self.scaled = self.Z if self.weights is None else self.root * self.Z
-        self.moments = symmetric_product(self.scaled)
+        if not bool(xp.all(self.certain)):
+            there = self.certain[:, None, None]
+            Z = xp.where(there, Z, xp.zeros_like(Z))
+            moments = xp.where(there, moments, eye_like(int(Z.shape[2]), Z))
+        self.Z, self.like, self.moments = Z, Z, moments
 
     # ---- fold maps -------------------------------------------------------------------------------
 
@@ -199,7 +205,7 @@ class LinearMaps:
         Y = kept_targets(self.readout, values, self.like) * self.root[:, 0]
         xp, (B, t, n) = namespace(Y), Y.shape
         right = xp.reshape(Y, (B * t, n)).T
-        C = xp.matrix_transpose(self.scaled) @ right
+        C = xp.matrix_transpose(self.Z) @ (right * self.root)
         return [self._fit(placement, run, Y, right, C) for run in placement.runs]
 
     def _fit(
@@ -210,7 +216,8 @@ class LinearMaps:
         """
         xp, (B, t, _) = namespace(Y), Y.shape
         rows = run.rows(placement)
-        Z = _of_rows(self.scaled, rows, 1)
+        given = _of_rows(self.Z, rows, 1)
+        Z = given if self.weights is None else given * _of_rows(self.root, rows, 0)
         Zt = xp.matrix_transpose(Z)
         A = self.moments[:, None, :, :] - Zt @ Z
         C = products[:, None, :, :] - Zt @ _of_rows(right, rows, 0)
@@ -234,7 +241,7 @@ class LinearMaps:
             explained = xp.reshape(C, shape)[..., None] * xp.reshape(coef, shape)[..., None, :]
             E = E - xp.permute_dims(xp.sum(explained, axis=2), (0, 2, 1, 3, 4))
             scatter = xp.reshape(E, (-1, *E.shape[2:]))
-        return LinearFits(run, coef, scatter, self._differ(spread))
+        return LinearFits(run, given[:, :, : run.n_test, :], coef, scatter, self._differ(spread))
 
     def _differ(self, spread: Array) -> Array:
         """Whether the training rows (S, k) differ, given the scatter (S, k, p) of their columns; if
@@ -280,11 +287,11 @@ class LinearMaps:
     ) -> list[Outputs]:
         """Outputs (S·B, …) of these models for the test rows of their folds, run by run."""
         xp, outputs = namespace(self.Z), []
-        largest = xp.max(xp.abs(self.Z), axis=1)[:, None, :, None]
+        largest = xp.maximum(xp.max(self.Z, axis=1), -xp.min(self.Z, axis=1))[:, None, :, None]
         for part in fits:
             rows = part.run.rows(placement)[:, : part.run.n_test]
             coef = xp.matrix_transpose(part.coef)
-            P = self._by_labeling(coef @ xp.matrix_transpose(_of_rows(self.Z, rows, 1)))
+            P = self._by_labeling(coef @ xp.matrix_transpose(part.tested))
             size = self._by_labeling(xp.abs(coef) @ largest)[..., 0]
             seen = _of_rows(values, rows, values.ndim - 1)
             seen = namespace(seen).permute_dims(seen, (0, 2, 1, 3)) if seen.ndim == 4 else seen

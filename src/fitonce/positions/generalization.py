@@ -29,7 +29,6 @@ from ..crossval.metrics import Outputs
 from ..estimators.fitted import final_step, is_model
 from ..inference.scoring import Fitter, NeedsFitError, Scoring
 from .slices import Slices
-from .stacked import Block, largest_of
 
 BLOCK_ELEMENTS = 1 << 25  # entries of X stacked at a time: 256 MiB
 
@@ -46,7 +45,7 @@ class TrainedHere:
     splits: list[Split]
     scoring: Scoring
     params: Mapping[str, Any] | None
-    _tests: dict[int, Block] = field(default_factory=dict)
+    _tests: dict[int, Array] = field(default_factory=dict)
 
     def __call__(self, X: Any) -> np.ndarray:
         shared, fitter = (
@@ -96,11 +95,11 @@ class TrainedHere:
 
     def _read(self, output: Output, fold: int) -> np.ndarray:
         """Scores (positions,) of a model by its output."""
-        return np.concatenate([self._scored(output, X, fold) for X, _ in self.tested(fold)])
+        return np.concatenate([self._scored(output, X, fold) for X in self.tested(fold)])
 
-    def tested(self, fold: int) -> Iterator[Block]:
-        """The test rows (q, m, p) of a fold at blocks of positions, and the largest entry at each;
-        cached if those of all folds fit into one block.
+    def tested(self, fold: int) -> Iterator[Array]:
+        """The test rows (q, m, p) of a fold at blocks of positions, which are kept if those of all
+        folds fit into one block.
         """
         if fold in self._tests:
             yield self._tests[fold]
@@ -110,10 +109,9 @@ class TrainedHere:
         step = max(1, BLOCK_ELEMENTS // (sizes[fold] * p))
         for start in range(0, total, step):
             rows = self.slices.part(start, start + step).stacked(rows=self.splits[fold][1])
-            block = rows, largest_of(rows)
             if sum(sizes) * p * total <= BLOCK_ELEMENTS:
-                self._tests[fold] = block
-            yield block
+                self._tests[fold] = rows
+            yield rows
 
     def _scored(self, output: Output, X: Array, fold: int) -> np.ndarray:
         """Scores (B,) of a fold's model at its test rows X (B, m, p)."""

@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from .. import crossval
-from ..core.arrays import namespace, to_numpy
+from ..core.arrays import Array, namespace, to_numpy
 from ..core.numerical_warnings import warn_numerical
 from ..core.splits import Split
 from ..crossval.confounds import taken
@@ -28,7 +28,7 @@ from ..inference.placements import Placement, split_rows
 from ..inference.scoring import Scoring, measures
 from .generalization import TrainedHere
 from .slices import Slices
-from .stacked import Block, StackedScores
+from .stacked import StackedScores
 from .sweep import swept
 
 # many small folds are cheaper one position at a time: k systems of p×p may cost at most this many
@@ -314,7 +314,7 @@ def stacked_scores(
     splits: list[Split],
     params: Mapping[str, Any] | None,
     metric: Metric | None,
-    tested: Callable[[int], Iterable[Block]] | None = None,
+    tested: Callable[[int], Iterable[Array]] | None = None,
 ) -> StackedScores | None:
     """Scores of many positions at once; None if their models are not linear, or the score needs
     more than outputs.

@@ -7,21 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.arrays import Array, namespace
+from ..core.arrays import Array, is_numpy, namespace
 from ..core.readout import Evidence
 from ..crossval.metrics import Metric, Outputs, Scored
 from ..inference.linear_maps import LinearFits, LinearMaps, LinearModel
 from .slices import Slices
 
-STACK_ELEMENTS = 1 << 22  # entries of X and of the systems of folds, processed as one array: 32 MiB
-
-Block = tuple[Array, Array]  # rows (q, m, p) at some positions, and the largest entry at each
-
-
-def largest_of(X: Array) -> Array:
-    """The largest |x| (B,) at every position."""
-    xp = namespace(X)
-    return xp.maximum(xp.max(X, axis=(1, 2)), -xp.min(X, axis=(1, 2)))
+# entries of X and of the systems of folds that are processed as one array: 2 MiB, for the cache
+STACK_ELEMENTS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -29,17 +22,18 @@ class StackedScores:
     """Scores of the models of many positions: at their own position (folds,) or, with `tested`, at
     all positions (positions, folds).
 
-    `tested` gives the test rows of a fold at blocks of positions.
+    `tested` gives the test rows (q, m, p) of a fold at blocks of positions.
     """
 
     model: LinearModel
     metric: Metric
-    tested: Callable[[int], Iterable[Block]] | None = None
+    tested: Callable[[int], Iterable[Array]] | None = None
 
     def __call__(self, slices: Slices) -> Sequence[np.ndarray | None]:
         """None where a position is not covered."""
         found: list[np.ndarray | None] = [None] * len(slices)
-        for numbers, X in slices.stacks(STACK_ELEMENTS, len(self.model.folds.splits)):
+        elements = STACK_ELEMENTS if is_numpy(slices.X) else 16 * STACK_ELEMENTS
+        for numbers, X in slices.stacks(elements, len(self.model.folds.splits)):
             if X.shape[2] < X.shape[1]:
                 maps = LinearMaps(self.model, X)
                 fits = maps.fits(self.model.folds, self.model.values)
@@ -74,9 +68,11 @@ class StackedScores:
         flat = xp.reshape(xp.matrix_transpose(coef), (S * t, p))
         terms = xp.sum(xp.abs(coef), axis=1)[:, None, :]
         blocks = []
-        for X, largest in self.tested(fold):
+        for X in self.tested(fold):
             q, m, _ = X.shape
-            P = flat @ xp.reshape(X, (q * m, p)).T + xp.reshape(intercept, (S * t, 1))
+            largest = xp.maximum(xp.max(X, axis=(1, 2)), -xp.min(X, axis=(1, 2)))
+            P = flat @ xp.reshape(X, (q * m, p)).T
+            P += xp.reshape(intercept, (S * t, 1))
             P = xp.permute_dims(xp.reshape(P, (S, t, q, m)), (0, 2, 1, 3))
             size = largest[:, None] * terms + xp.abs(intercept)[:, None, :]
             seen = np.broadcast_to(truth, (S, q, *truth.shape))

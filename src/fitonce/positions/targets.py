@@ -19,36 +19,28 @@ from ..inference.question import Question
 from ..inference.run import Run
 from ..inference.validity import check_free
 from .corrections import Rules
-from .result import JointTest, significance
+from .result import PositionTest, significance
 from .slices import edges_of
 
 BLOCK_ELEMENTS = 1 << 22  # null scores between two checks of the clock, and between checkpoints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TargetTest(JointTest):
+class TargetTest(PositionTest):
     """A permutation test of every target, with the same permutations for all of them.
 
-    It has the attributes of `fitonce.positions.PositionTest`, with targets instead of positions:
-    ``score``, ``null``, ``pvalue``, ``pvalue_max``, ``pvalue_fdr``, ``pvalue_cluster``,
-    ``clusters``, ``threshold``, ``exact``, and the method ``corrected``; and:
+    It is a `fitonce.positions.PositionTest`, with targets instead of positions: ``score``,
+    ``null``, ``pvalue``, ``pvalue_max``, ``pvalue_fdr``, ``pvalue_cluster``, ``clusters``,
+    ``threshold``, ``exact``, ``mode``, ``n_placements``, ``exchange``, and the method
+    ``corrected``; and:
 
     Attributes
     ----------
     scoring : {"r2", "correlation", "neg_mean_squared_error"}
         Name of the score.
-    mode : {"cosets", "resplit", "within-folds", "free"}
-        How targets were permuted relative to the folds; see `fitonce.permutation_test_score`.
-    n_placements : int
-        Number of placements of the folds, including the observed one; 1 if they stayed the same.
-    exchange : {"rows", "within", "whole", "sign", "shift"}
-        How rows were exchanged.
     """
 
     scoring: str = ""
-    mode: str = ""
-    n_placements: int = 1
-    exchange: str = ""
 
 
 def permutation_test_targets(
@@ -197,5 +189,6 @@ def permutation_test_targets(
         mode=question.mode,
         n_placements=n_placements,
         exchange=question.exchange_name,
+        route=test.route,
         **significance(scores["score"], null["score"], rules, standardized=False),
     )
