@@ -60,12 +60,10 @@ def tuned():
 
 
 def within_folds(positive, score, splits):
-    """Pairs of a positive and a negative row of one fold, one by one."""
-    won = []
-    for _, test in splits:
-        up, down = test[positive[test]], test[~positive[test]]
-        won += [np.sign(score[i] - score[j]) / 2 + 0.5 for i in up for j in down]
-    return np.mean(won)
+    """The mean AUC of the folds, by their number of rows."""
+    tests = [test for _, test in splits]
+    areas = [roc_auc_score(positive[test], score[test]) for test in tests]
+    return np.average(areas, weights=[len(test) for test in tests])
 
 
 def test_few_rows_are_ranked_only_by_models_that_have_seen_neither():
@@ -145,6 +143,7 @@ def test_the_choices_are_those_of_each_training_set():
 
 def test_three_classes():
     X, y = load_iris(return_X_y=True)
+    X[142] += 0.1  # a copy of another row
     answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, cv=5, permutations=0)
     cv = StratifiedKFold(5, shuffle=True, random_state=0)
     p = sklearn.model_selection.cross_val_predict(
@@ -562,3 +561,51 @@ def test_a_small_p_beside_an_interval_that_holds_zero_is_explained():
     assert f"the interval {answer.r2} can both be true" in str(answer)
     clear = assess(KernelRidge(1.0, gamma=0.1), X, 3.0 * X[:, 0], permutations=99)
     assert clear.permutation.pvalue <= 0.05 and "can both be true" not in str(clear)
+
+
+def test_auc_leads_with_its_interval_and_p():
+    X, y = two_classes(60)
+    for model in (LeastSquaresSVC(gamma=0.2, alpha=1.0), tuned()):
+        answer = assess(model, X, y, cv=5, permutations=39, score="roc_auc")
+        assert answer.score == answer.intervals["roc_auc"] and answer.baseline.value == 0.5
+        assert answer.score.low < answer.score.value < answer.score.high
+        assert list(answer.permutation.scores) == ["roc_auc"] and answer.permutation.pvalue <= 0.05
+        cv = StratifiedKFold(5, shuffle=True, random_state=0)
+        expected = fitonce.cross_val_score(model, X, y, cv=cv, scoring="roc_auc").mean()
+        if model.__class__ is LeastSquaresSVC:  # whose own score is tested
+            assert answer.permutation.score == pytest.approx(expected)
+    assert "AUC" in str(answer).splitlines()[2]
+    with pytest.raises(ValueError, match='also "roc_auc" for two'):
+        assess(model, X, np.arange(60) % 3, score="roc_auc")
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
+def test_copies_of_rows_stay_in_one_fold_and_are_counted(kind):
+    """Noise three times over: a model that has seen the copies knows the answer."""
+    rng = np.random.default_rng(0)
+    X, y = np.tile(rng.normal(size=(30, 3)), (3, 1)), np.tile(np.arange(30) % 2, 3)
+    table = X
+    if kind != "array":
+        library = pytest.importorskip(kind)
+        table = library.DataFrame({f"c{j}": X[:, j] for j in range(3)})
+    model = KernelFisherDiscriminant(gamma=1.0, alpha=0.1)
+    with pytest.warns(UserWarning, match="60 of 90 rows repeat another row exactly"):
+        answer = assess(model, table, y, permutations=0)
+    assert answer.grouped and answer.accuracy.low < 0.5
+    assert np.array_equal(answer.fold[:30], answer.fold[30:60])
+    fooled = assess(model, table, y, cv=StratifiedKFold(5, shuffle=True), permutations=0)
+    assert fooled.accuracy.low > 0.5 and not fooled.warnings
+
+
+def test_equal_rows_of_few_levels_are_no_copies():
+    X = np.random.default_rng(0).integers(0, 3, size=(80, 2)).astype(float)
+    answer = assess(LeastSquaresSVC(gamma=1.0, alpha=1.0), X, X[:, 0] > 1, permutations=0)
+    assert not answer.grouped and not answer.warnings
+
+
+def test_rows_that_a_fitted_model_has_seen_are_counted():
+    X, y = two_classes(60)
+    X, y = X[::-1], np.roll(y, 7)
+    model = make_pipeline(StandardScaler(), LeastSquaresSVC(gamma=0.2)).fit(X[:40], y[:40])
+    with pytest.warns(UserWarning, match="32 of 51 rows equal a row that the model was fitted on"):
+        assess(model, X[9:], y[9:], cv="prefit")

@@ -27,7 +27,7 @@ from ..estimators.confounding import confounded_words
 from ..estimators.fitted import final_step, is_model, warn_of_targets
 from ..inference import PermutationTest
 from . import chance, scores
-from .data import AssessedRows, n_columns, new_rows, record, splitters
+from .data import AssessedRows, copies_of, n_columns, new_rows, record, splitters
 from .folds import Round, answers_of, pairs_of, rounds_of, splits_of
 from .ranking import auc_of
 from .render import joined
@@ -84,7 +84,8 @@ def assess(
     y : array-like of shape (n_samples,)
     groups : array-like of shape (n_samples,), default=None
         Rows of one group are tested together, also when the estimator tunes itself. Intervals and
-        permutations treat a group as one unit.
+        permutations treat a group as one unit. None: exact copies of a row are one group, with a
+        warning, where `cv` is None or a number.
     sample_weight : array-like of shape (n_samples,), default=None
         Used for fits, scores and intervals, but not for the scores of the permutation test.
     confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
@@ -99,10 +100,10 @@ def assess(
         fits and permutations.
     repeats : int, default=1
         How often to repeat the cross-validation with new folds.
-    score : {"accuracy", "balanced_accuracy"} or None, default=None
+    score : {"accuracy", "balanced_accuracy", "roc_auc"} or None, default=None
         The main score of a classification, which comes first in the answer and in its permutation
         test; None takes accuracy. Balanced accuracy, the mean recall of the classes, suits rare
-        classes.
+        classes, and so does the AUC of two classes, which has no threshold.
     level : float, default=0.95
         Level of the intervals: those of nested cross-validation over ten partitions of the rows
         (five or fewer if the model is tuned, by the size of the data), or, where models without
@@ -136,24 +137,30 @@ def assess(
     >>> from sklearn.datasets import load_iris
     >>> from fitonce import KernelFisherDiscriminant, assess
     >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[:120], y[:120]  # the others hold a copy
     >>> answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, permutations=199)
     >>> print(answer.accuracy, "baseline", answer.baseline, "p =", answer.permutation.pvalue)
-    0.960 [0.896, 0.985] baseline 0.333 p = 0.005
+    0.975 [0.928, 0.992] baseline 0.417 p = 0.005
     >>> answer.accuracy.method
     'nested cross-validation, 10 folds, 10 times'
     """
     start = time.perf_counter()
     _check(repeats, level, permutations, statistic)
+    own = cv is None or isinstance(cv, (int, np.integer))
+    prefit, copies = isinstance(cv, str) and cv == "prefit", ""
     data = AssessedRows.of(estimator, X, y, groups, sample_weight, confounds)
+    if own and groups is None:
+        groups, copies = copies_of(X, data.y)
+        data = AssessedRows.of(estimator, X, y, groups, sample_weight, confounds)
     if score is not None:
         data = replace(data, lead=_lead(score, data))
     told = nullcontext() if progress is None else progress_callback(progress)
-    auc_method, prefit = "", isinstance(cv, str) and cv == "prefit"
+    auc_method = ""
     with told, caught_warnings() as caught:
         warn_of_targets(estimator)
         if prefit:
             data, permutations = new_rows(estimator, data), 0
-        own, given = cv is None or isinstance(cv, (int, np.integer)), dict(losses or {})
+        given = dict(losses or {})
         most = n_partitions(estimator, data) if own else 1
         cvs = [cv] if prefit else splitters(cv, data, max(repeats, most), random_state)
         if prefit:
@@ -181,6 +188,7 @@ def assess(
         )
     first = rounds[0]
     doubts = [*warned(caught), *_about_rows(data, first)]
+    doubts += [(copies, UserWarning)] * bool(copies)
     if permutations != 0 and test is None:
         doubts.append((f"no permutation test: {said.rstrip('.')}.", UserWarning))
     for message, category in doubts:
@@ -379,10 +387,12 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
 
 def _lead(score: Any, data: AssessedRows) -> str:
     """A main score for classes, by name."""
-    if data.classes is None or score not in ("accuracy", "balanced_accuracy"):
+    wanted = ("accuracy", "balanced_accuracy", "roc_auc")
+    known = [] if data.classes is None else wanted[: 3 if len(data.classes) == 2 else 2]
+    if score not in known:
         raise ValueError(
-            'score must be "accuracy" or "balanced_accuracy" for classes, and None for numbers, '
-            f"got {score!r} instead: intervals and p-values are those of the main score."
+            'score must be "accuracy" or "balanced_accuracy" for classes, also "roc_auc" for two, '
+            f"and None for numbers, got {score!r} instead: the p-value is that of the main score."
         )
     return str(score)
 

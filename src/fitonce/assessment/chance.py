@@ -154,6 +154,7 @@ def ready(
         if name.endswith("confounds")
         or (same and (chooses(estimator, data.X) or not name.endswith("groups")))
     }  # groups are used only for tuning
+    labels = data.score_name in LABELS
     free = (data.classes is None or single) and ignores_y(cv) is not False
     forward = isinstance(cv, TimeSeriesSplit)
     exchange = exchange or ("shift" if forward else _valid_exchange(part))
@@ -169,8 +170,8 @@ def ready(
         permute=permute or ("within-folds" if inside else None),
         exchange=exchange,
         random_state=random_state,
-        scoring=["r2"] if data.classes is None else sorted(LABELS, key=data.score_name.__ne__),
-        pooled=True,
+        scoring=sorted(LABELS, key=data.score_name.__ne__) if labels else [data.score_name],
+        pooled=data.score_name != "roc_auc",  # which ranks what one model says
         checkpoint=checkpoint,
     )
     kind = chooses_steps(estimator), is_committee(final_step(estimator))

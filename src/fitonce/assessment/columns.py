@@ -32,7 +32,7 @@ from ..crossval import cross_val_predict
 from ..crossval.depends import depends
 from ..estimators.fitted import model_of
 from . import render
-from .data import AssessedRows, on_host, splitters
+from .data import AssessedRows, column_of, on_host, splitters
 from .folds import choice_of, fixed, splits_of, without_groups
 from .intervals import HeldOutValues, holm
 
@@ -233,18 +233,12 @@ def _together(X: Any, given: Sequence[str] | None) -> dict[str, list[int]]:
 
 def _numeric(X: Any, column: int) -> np.ndarray | None:
     """A column of numbers, centred and of length one; None if it is constant or no numbers."""
-    values = _column(X, column)
+    values = column_of(X, column)
     if values.dtype.kind not in "biuf" or not np.all(np.isfinite(values.astype(float))):
         return None
     centred = values.astype(float) - values.mean()
     length = np.linalg.norm(centred)
     return centred / length if length > 0 else None
-
-
-def _column(X: Any, column: int) -> np.ndarray:
-    if hasattr(X, "iloc"):
-        return np.asarray(X.iloc[:, column])
-    return X[:, column].to_numpy() if hasattr(X, "with_columns") else on_host(X)[:, column]
 
 
 def _positions(columns: Mapping[str, Sequence[Any]], X: Any) -> dict[str, list[int]]:

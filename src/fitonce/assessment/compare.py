@@ -202,7 +202,8 @@ def compare(
     repeats : int, default=None
         How often to repeat the cross-validation with new folds. None: 10, or 1 for a splitter.
     scoring : str, callable or None, default=None
-        A scikit-learn scorer. None: accuracy, or R² of all held-out rows.
+        A scikit-learn scorer. None: accuracy, or R² of all held-out rows; for an `Assessment`
+        that leads with balanced accuracy, this.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, default=0
@@ -367,8 +368,8 @@ def _splits(
 
 
 def _name_of(scoring: Any, data: AssessedRows | Assessment) -> str:
-    if scoring is None:
-        return data.score_name
+    if scoring is None:  # an AUC is no mean over rows
+        return "accuracy" if data.score_name == "roc_auc" else data.score_name
     return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import warnings
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ KINDS = {  # splitters, by whether there are classes and groups
     (True, True): StratifiedGroupKFold,
 }
 FEW_ROWS = 500  # up to ten folds by default up to this number, five above
+BY_CHANCE = 10  # times as many copies as by chance are no chance
 ENOUGH = 50  # rows of every class from which the ratio of the classes in a fold does not matter
 
 
@@ -150,12 +152,44 @@ def new_rows(model: Any, data: AssessedRows) -> AssessedRows:
     return replace(data, classes=np.union1d(data.classes, model.classes_))
 
 
-def keys_of(X: Any) -> list[bytes]:
-    """The contents of rows of numbers in memory; none for other rows."""
-    rows = np.empty(0) if X is None or is_rows(X) or is_dask(X) or sp.issparse(X) else on_host(X)
-    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+def copies_of(X: Any, y: np.ndarray) -> tuple[np.ndarray | None, str]:
+    """Groups that keep exact copies of rows and targets in one fold, and what to say of them; None
+    without copies.
+
+    Equal rows are copies if there are many more of them than pairs of equal rows are expected in
+    columns that know nothing of each other.
+    """
+    found, groups = np.unique(keys_of(X, y), return_inverse=True)
+    n, copies = len(groups), len(groups) - len(found)
+    if not copies:
+        return None, ""
+    columns = [*(column_of(X, j) for j in range(n_columns(X))), y]
+    counts = (np.unique(np.asarray(v, dtype=str), return_counts=True)[1] for v in columns)
+    alike = (float(np.sum((count / n) ** 2)) for count in counts)
+    if copies <= BY_CHANCE * n * (n - 1) / 2 * math.prod(alike):
+        return None, ""
+    return groups, (
+        f"{copies:,} of {n:,} rows repeat another row exactly: copies stay in one fold, because a "
+        "model that has seen a copy knows the answer. Remove them if they are there by mistake."
+    )
+
+
+def keys_of(X: Any, y: np.ndarray | None = None) -> list[bytes]:
+    """The contents of every row, and of its target; none where rows are not in memory."""
+    if X is None or is_rows(X) or is_dask(X) or sp.issparse(X) or not hasattr(X, "shape"):
         return []
+    rows = on_host(X)
+    rows = rows if y is None else np.column_stack([rows, np.unique(y, return_inverse=True)[1]])
+    if rows.dtype.kind not in "biuf":
+        return [repr(row).encode() for row in rows.tolist()]
     return [row.tobytes() for row in np.ascontiguousarray(rows, dtype=np.float64) + 0.0]
+
+
+def column_of(X: Any, column: int) -> np.ndarray:
+    """One column of an array or data frame."""
+    if hasattr(X, "iloc"):
+        return np.asarray(X.iloc[:, column])
+    return X[:, column].to_numpy() if hasattr(X, "with_columns") else on_host(X)[:, column]
 
 
 def versions() -> dict[str, str]:

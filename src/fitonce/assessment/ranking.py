@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,23 +29,32 @@ RowValues = Callable[[Answers, np.ndarray], np.ndarray]  # of answers and the fo
 FEW = 500  # up to this number of rows, rows of different models are not ranked together
 POOLED = "AUC: all held-out rows ranked together"
 PAIRS = "AUC: leave-pair-out (every two rows are compared by a model that was trained on neither)"
-WITHIN = "AUC: mean over pairs of rows in the same fold, which the same model predicts"
+WITHIN = "AUC: mean over folds, each ranked by the model that predicts it"
 
 
 def auc_of(estimator: Any, data: AssessedRows, rounds: Sequence[Round]) -> tuple[float, str]:
     """The AUC, its mean over repeats, and how it was computed. For more than two classes, one class
     against the rest, with equal weights for the classes. NaN if a class is never tested.
     """
-    assert data.classes is not None
-    if len(data.y) <= FEW and len(rounds[0].splits) > 1:
-        if _in_closed_form(data, rounds[0]):
-            with suppress(ValueError):  # a class with fewer than three rows
-                found = leave_pair_out(estimator, data.X, data.y, sample_weight=data.weights)
-                return found.auc, PAIRS
-        areas = [_area(data, round_, together=False) for round_ in rounds]
-        if np.all(np.isfinite(areas)):
-            return float(np.mean(areas)), WITHIN
-    return float(np.mean([_area(data, round_, together=True) for round_ in rounds])), POOLED
+    few = len(data.y) <= FEW and len(rounds[0].splits) > 1
+    if few and _in_closed_form(data, rounds[0]):
+        with suppress(ValueError):  # a class with fewer than three rows
+            found = leave_pair_out(estimator, data.X, data.y, sample_weight=data.weights)
+            return found.auc, PAIRS
+    within = float(np.mean([_area(data, round_, round_.fold) for round_ in rounds]))
+    if few and np.isfinite(within):
+        return within, WITHIN
+    return float(np.mean([_area(data, r, np.minimum(r.fold, 0)) for r in rounds])), POOLED
+
+
+def _area(data: AssessedRows, round_: Round, fold: np.ndarray) -> float:
+    """The mean AUC of the folds, by their weight."""
+    if columns_of(data, round_) is None or len(np.unique(data.y[round_.tested])) < len(
+        np.unique(data.y)
+    ):
+        return float("nan")
+    weights = data.weights_of(round_.tested)
+    return float(np.average(row_areas(data, round_, fold)[round_.tested], weights=weights))
 
 
 def _in_closed_form(data: AssessedRows, round_: Round) -> bool:
@@ -57,34 +67,39 @@ def _in_closed_form(data: AssessedRows, round_: Round) -> bool:
 
 
 def pair_values(data: AssessedRows, rounds: Sequence[Round]) -> RowValues | None:
-    """How a row moves the AUC of its fold (LeDell et al. 2015), by answers and folds: to the share
-    U of rows of the other class in its fold that are ranked on the right side of it,
+    """How a row moves the AUC of its fold, by answers and folds; None without outputs, or where no
+    fold has two classes.
+    """
+    known = all(columns_of(data, round_) is not None for round_ in rounds)
+    mixed = any(len(np.unique(data.y[test])) > 1 for _, test in rounds[0].splits)
+    return partial(row_areas, data) if known and mixed else None
+
+
+def row_areas(data: AssessedRows, answers: Answers, fold: np.ndarray) -> np.ndarray:
+    """How a row (…, n) moves the AUC of its fold (LeDell et al. 2015): to the share U of rows of
+    the other class in its fold that are ranked on the right side of it,
 
         A + (U - A) W/W_own,
 
-    with the AUC A and the weights W of the fold's rows. Means over the classes.
+    with the AUC A and the weights W of the fold's rows. Means over the classes; in folds of one
+    class, those of the others.
     """
-    known = [columns_of(data, r) is not None and len(r.tested) == len(data.y) for r in rounds]
-    mixed = [len(np.unique(data.y[test])) > 1 for _, test in rounds[0].splits]
-    if not (all(known) and any(mixed)):
-        return None
-
-    def values(answers: Answers, fold: np.ndarray) -> np.ndarray:
-        columns = columns_of(data, answers)
-        assert columns is not None
-        w, found = data.weights_of(np.arange(len(data.y))), []
-        whole = np.bincount(fold, weights=w)[fold]
-        for outputs, positive in zip(np.moveaxis(columns[0], -1, 0), columns[1].T, strict=True):
-            own = np.where(
-                positive, *(np.bincount(fold, weights=w * p)[fold] for p in (positive, ~positive))
-            )
-            share, area = _placed(outputs, positive, w, fold)
+    columns = columns_of(data, answers)
+    assert columns is not None
+    w, fold, found = data.weights_of(np.arange(len(fold))) * (fold >= 0), np.maximum(fold, 0), []
+    whole = np.bincount(fold, weights=w)[fold]
+    for outputs, positive in zip(np.moveaxis(columns[0], -1, 0), columns[1].T, strict=True):
+        own = np.where(
+            positive, *(np.bincount(fold, weights=w * p)[fold] for p in (positive, ~positive))
+        )
+        share, area = _placed(outputs, positive, w, fold)
+        with np.errstate(invalid="ignore", divide="ignore"):
             moved = area + (share - area) * whole / own
-            mean = np.nanmean(moved, axis=-1, keepdims=True)
-            found.append(np.where(np.isfinite(moved), moved, mean))
-        return np.asarray(np.mean(found, axis=0))
-
-    return values
+        known = np.isfinite(moved)
+        count = np.sum(known, axis=-1, keepdims=True)
+        mean = np.sum(moved, axis=-1, keepdims=True, where=known) / np.where(count, count, np.nan)
+        found.append(np.where(known, moved, mean))
+    return np.asarray(np.mean(found, axis=0))
 
 
 def columns_of(data: AssessedRows, answers: Answers) -> tuple[np.ndarray, np.ndarray] | None:
@@ -130,20 +145,3 @@ def _placed(
         sums = [np.bincount(fold, weights=w * positive * s) for s in (np.nan_to_num(share), 1.0)]
         area = sums[0] / sums[1]
     return share, np.where(np.isfinite(share), area[fold], np.nan)
-
-
-def _area(data: AssessedRows, round_: Round, together: bool) -> float:
-    """Share of pairs of two rows of one fold (or of all rows `together`) that are ranked correctly,
-    by weight; the mean over the classes.
-    """
-    columns, rows = columns_of(data, round_), round_.tested
-    if columns is None or len(np.unique(data.y[rows])) < len(np.unique(data.y)):
-        return float("nan")
-    w, areas = data.weights_of(rows), []
-    fold = np.zeros(len(rows), dtype=int) if together else round_.fold[rows]
-    for values, positive in zip(columns[0][rows].T, columns[1][rows].T, strict=True):
-        share, _ = _placed(values, positive, w, fold)
-        pairs = w * positive * np.bincount(fold, weights=w * ~positive)[fold]
-        total = np.sum(pairs)
-        areas.append(np.sum((pairs * share)[pairs > 0]) / total if total > 0 else np.nan)
-    return float(np.mean(areas))

@@ -78,7 +78,7 @@ class Assessment:
         Held-out decision values.
     fold : array of shape (n_samples,)
         Index of the split in which the row was tested; -1 for rows that `cv` never tests.
-    score_name : {"accuracy", "balanced_accuracy", "r2"}
+    score_name : {"accuracy", "balanced_accuracy", "roc_auc", "r2"}
         The main score.
     score, baseline : Estimate
         The main score of the estimator, over all held-out rows; and of a constant answer, the most

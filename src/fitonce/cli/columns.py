@@ -9,7 +9,6 @@ dates and numbers) is decided once, and kept in the model file, so that later ro
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import numpy as np
 import polars as pl
 from sklearn.model_selection import TimeSeriesSplit
 
+from ..assessment.data import copies_of
 from .table import Table
 from .values import (
     ABSENT,
@@ -57,7 +57,6 @@ ID_NAME = re.compile(
 IDENTIFIER = "identifier"  # why columns that identify rows are left out
 ROW = "\ufdd0row"  # a column of row numbers; starts with a noncharacter, as no other name does
 FEWEST_UNITS, MOST_LEVELS = 5, 10  # of units; of classes that are told from units
-BY_CHANCE = 10  # times as many copies as by chance are no chance
 MANY_ROWS = 30  # from which an order is told from chance
 ALIKE = 0.8  # correlation of a target with that of the next row; 0 in shuffled rows
 COPY_ROWS = 10  # fewest rows in which a copy can be distinguished from chance
@@ -209,8 +208,8 @@ def design(
         units = counted(len(np.unique(groups)), "group")
         remarks.add(f"{units} in {group!r}: rows of one group are tested together")
     elif time is None:
-        groups, said = copies_together(X, y)
-        hints += said
+        groups, said = copies_of(X, y)
+        hints += [said] * bool(said)
     return Design(
         name=table.name,
         X=X,
@@ -436,24 +435,6 @@ def _is_copy(values: pl.Series, y: np.ndarray, task: str) -> bool:
     if not number or distinct < max(COPY_ROWS, 0.9 * levels):
         return False
     return bool(abs(pairs.select(pl.corr("x", "y", method="spearman")).item()) > SAME_ORDER)
-
-
-def copies_together(X: pl.DataFrame, y: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
-    """Groups that keep exact copies of rows in one fold, and a warning; None without copies.
-
-    Equal rows are copies if there are many more of them than pairs of equal rows are expected in
-    columns that know nothing of each other.
-    """
-    table = X.with_columns(pl.Series(ROW, y))
-    found, groups = np.unique(table.hash_rows().to_numpy(), return_inverse=True)
-    n, copies = len(y), len(y) - len(found)
-    alike = (float((v.value_counts()["count"] / n).pow(2).sum()) for v in table)
-    if copies <= BY_CHANCE * n * (n - 1) / 2 * math.prod(alike):
-        return None, []
-    return groups, [
-        f"{counted(copies)} repeat another row exactly: copies stay in one fold, because a model "
-        "that has seen a copy knows the answer. Remove them if they are there by mistake"
-    ]
 
 
 def about_order(

@@ -138,7 +138,7 @@ Score = Annotated[
     str,
     setting(
         CHECK,
-        "The main score of classes: accuracy, balanced (the mean recall of the classes), or auto: "
+        "The main score of classes: accuracy, balanced (the mean recall), auc (of two), or auto: "
         "balanced with --priors, or if one class has nine tenths of the rows.",
     ),
 ]

@@ -42,7 +42,7 @@ from .show import Screen
 from .table import Table, read_table, stem_of
 from .words import one_of, refuse, word_or_number
 
-SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}
+SCORES = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "auc": "roc_auc"}
 MOST_OF_ALL = 0.9  # share of a class from which accuracy says little
 SMALL = 1000  # rows up to which one BLAS thread is faster than several
 COMPARED = (*KERNELS[1:], "forest", "baseline")
