@@ -42,7 +42,9 @@ def test_copies_stay_in_one_fold(folder):
     frame = pl.DataFrame({"a": noise(), "b": noise(60, 1), "y": ["p", "q"] * 30})
     pl.concat([frame] * 3).write_csv("copies.csv")
     shown = run("evaluate", "copies.csv", "-t", "y", *FAST).stdout
-    assert "rows repeat another row exactly" in " ".join(shown.split())
+    shown = " ".join(shown.split())
+    assert "120 of 180 rows repeat another row exactly" in shown
+    assert "all rows with the same value" not in shown  # but for their copies
     groups = design(read_table("copies.csv"), "y").groups
     assert len(np.unique(groups)) == 60
     np.testing.assert_array_equal(groups[:60], groups[60:120])

@@ -198,18 +198,17 @@ def design(
     none = f"{table.name} has no usable column to predict {target!r} from. {reasons}"
     refuse((X.width == 0, none))
     adjusting = [confound_of(frame[name], name in categorical) for name in uses["confound"]]
-    hints = list(about_copies(target, y, task, X))
-    groups = None if group is None else labels(frame[group])
+    copies, said = copies_of(X, y) if group is None and time is None else (None, "")
+    once = slice(None) if copies is None else np.unique(copies, return_index=True)[1]
+    hints = [*about_copies(target, y[once], task, X[once]), *filter(None, [said])]
+    groups = copies if group is None else labels(frame[group])
     if time is not None:
         check_first_span(target, y, task)
     else:
         hints += about_order(y, task, X, features)
-    if groups is not None:
+    if group is not None and groups is not None:
         units = counted(len(np.unique(groups)), "group")
         remarks.add(f"{units} in {group!r}: rows of one group are tested together")
-    elif time is None:
-        groups, said = copies_of(X, y)
-        hints += [said] * bool(said)
     return Design(
         name=table.name,
         X=X,
