@@ -258,17 +258,10 @@ def _subtract_close_pairs(D: Array, A: Any, B: Any) -> None:
         parts = row_blocks(first.shape[0], step)
         if parts:
             pairs = ((first[part] + rows.start, second[part]) for part in parts)
-            found = xp.concat([_sizes(_rows(A, i) - _rows(B, j)) for i, j in pairs], axis=0)
-            D[rows, :] = _filled(squared, close, found)
-
-
-def _filled(values: Array, where: Array, found: Array) -> Array:
-    """Replace some values, in order, with operations that every array library has."""
-    xp = namespace(values)
-    marked = xp.reshape(where, (-1,))
-    order = xp.cumulative_sum(xp.astype(marked, xp.int64)) - 1
-    found = xp.take(found, xp.where(order < 0, xp.zeros_like(order), order), axis=0)
-    return xp.where(where, xp.reshape(found, values.shape), values)
+            squared[close] = xp.concat(
+                [_sizes(_rows(A, i) - _rows(B, j)) for i, j in pairs], axis=0
+            )
+            D[rows, :] = squared
 
 
 def _rows(X: Any, numbers: Array) -> Any:

@@ -98,7 +98,7 @@ def _leverage(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState)
     """
     k = len(pool.weights)
     sketch = _uniform(pool, kernel, m, random)
-    diagonal = _diagonal(pool.X, kernel)
+    diagonal = kernel.diagonal(pool.X)
     c = max(float(diagonal.sum()) / m, np.finfo(float).tiny)
     K = kernel(pool.X, pool.X[sketch])
     explained = np.einsum("ij,ji->i", K, np.linalg.solve(K[sketch] + c * m / k * np.eye(m), K.T))
@@ -116,7 +116,7 @@ def pivoted_cholesky(X: Any, kernel: Kernel, m: int) -> tuple[np.ndarray, np.nda
 
     When the diagonal is used up, the remaining rows are taken in order.
     """
-    residual = _diagonal(X, kernel)
+    residual = kernel.diagonal(X)
     k, scale = X.shape[0], residual.max()
     L = np.zeros((k, m))
     pivots: list[int] = []
@@ -131,12 +131,6 @@ def pivoted_cholesky(X: Any, kernel: Kernel, m: int) -> tuple[np.ndarray, np.nda
         residual[pivot] = 0.0
         pivots.append(pivot)
     return np.asarray(pivots, dtype=int), L
-
-
-def _diagonal(X: Any, kernel: Kernel, step: int = 256) -> np.ndarray:
-    """k(x, x) of every row, from small blocks of the kernel matrix."""
-    blocks = (X[start : start + step] for start in range(0, X.shape[0], step))
-    return np.concatenate([np.diagonal(kernel(block, block)) for block in blocks])
 
 
 def _greedy(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
