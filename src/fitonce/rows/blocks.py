@@ -247,20 +247,12 @@ def rechunked(blocks: Iterable[Array], step: int) -> Iterator[Array]:
 
     Sizes do not depend on how the source is cut.
     """
-    waiting: list[Array] = []
-    count = 0
+    rest: Array = None
     for block in blocks:
-        start = 0
-        while count + len(block) - start >= step:
-            stop = start + step - count
-            yield _joined([*waiting, block[start:stop, :]])
-            waiting, count, start = [], 0, stop
-        if start < len(block):
-            waiting.append(block[start:, :])
-            count += len(block) - start
-    if waiting:
-        yield _joined(waiting)
-
-
-def _joined(parts: list[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
+        some = rest is not None and len(rest)
+        rest = namespace(block).concat([rest, block], axis=0) if some else block
+        while len(rest) >= step:
+            yield rest[:step, :]
+            rest = rest[step:, :]
+    if rest is not None and len(rest):
+        yield rest
