@@ -81,22 +81,6 @@ def test_inverse_temperature_minimises_the_log_loss(columns, weighted):
     assert log_loss(scores, labels, beta, weights) <= best.fun + 1e-15
 
 
-def test_one_row_far_on_the_wrong_side_does_not_make_all_probabilities_vague():
-    labels = np.arange(60) % 2
-    scores = np.linspace(1.0, 3.0, 60) * (2.0 * labels - 1.0)
-    expected = probabilities(scores, inverse_temperature(scores, labels, None))
-    spoilt = scores.copy()
-    spoilt[7] *= -40.0  # one of sixty
-    found = calibrate(spoilt, labels, np.ones(60), offsets=False)
-    plain = inverse_temperatures(class_scores(spoilt)[None], labels, np.ones(60))[0]
-    others = np.arange(60) != 7
-    right = probabilities(spoilt, found.beta, found.floor)[others, labels[others]]
-    assert np.mean(right) > 0.95 * np.mean(expected[others, labels[others]])
-    assert np.mean(probabilities(spoilt, plain)[others, labels[others]]) < 0.75
-    around = [log_loss(spoilt, labels, factor * found.beta) for factor in (0.99, 1.0, 1.01)]
-    assert around[1] < min(around[0], around[2])
-
-
 def test_inverse_temperature_is_finite_for_separable_scores_and_flat_for_useless_ones():
     labels = np.array([0, 1, 1, 0])
     separable = np.array([-2.0, 1.0, 3.0, -0.5])
