@@ -29,7 +29,7 @@ def objective(weights: Any, cv: Any, fit_intercept: Any, weighted: bool) -> tupl
     def attempt(several: Any, **how: Any) -> Any:
         return [tuner.judged([tuner.candidates(one)])[0] for one in several]
 
-    work = SumSearch(attempt, tuner.data, tuner.specification, tuner.deletions)
+    work = SumSearch(attempt, tuner)
     start = work.starts()[0]
     return work.objective(start), start
 

@@ -6,6 +6,7 @@ import inspect
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..core.criteria import (
     smoothed_error,
 )
 from ..core.readout import labels_of
+from ..core.spectrum import row_blocks
 
 SCORER = type(make_scorer(accuracy_score))  # scorers that only call the estimator's methods
 
@@ -115,14 +117,11 @@ class Criterion:
         """
         n_candidates, *shape = scores.predicted.shape
         step = max(1, SELECTION_ELEMENTS // max(1, int(np.prod(shape))))
-        starts = range(0, n_candidates, step)
-        parts = [slice(start, min(start + step, n_candidates)) for start in starts]
-        losses = np.concatenate([self._of(scores.candidates(part)) for part in parts])
+        loss = self._loss() if self.pooled else partial(mean_over_folds, self._loss())
+        losses = np.concatenate(
+            [loss(scores.candidates(part)) for part in row_blocks(n_candidates, step)]
+        )
         return losses.reshape(n_candidates, -1)
-
-    def _of(self, scores: HeldOutScores) -> np.ndarray:
-        loss = self._loss()
-        return loss(scores) if self.pooled else mean_over_folds(loss, scores)
 
     def _loss(self) -> Callable[[HeldOutScores], np.ndarray]:
         """The function from held-out outputs to a loss for every candidate."""

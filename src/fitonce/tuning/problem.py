@@ -34,8 +34,7 @@ from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
 from ..landmarks.features import LandmarkMap
 from .decompose import FitIntercept
-from .kernel_models import free_columns, kernel_smoothing, kernel_solution
-from .solution import Solution
+from .solution import Solution, free_columns, kernel_smoothing, kernel_solution
 from .specification import Data
 
 LINEAR = Kernel("linear")

@@ -178,13 +178,9 @@ class Specification:
         return len(self.families) > 1
 
     @property
-    def used(self) -> tuple[str, ...]:
-        """The parameters that the kernel has, or one of those that are compared."""
-        return tuple(dict.fromkeys(name for family in self.families for name in used_by(family)))
-
-    @property
     def tunes_gamma(self) -> bool:
-        return "gamma" in self.used and is_option(self.gamma, "tune")
+        has_gamma = any("gamma" in used_by(family) for family in self.families)
+        return has_gamma and is_option(self.gamma, "tune")
 
     @property
     def tunes_sum(self) -> bool:
@@ -222,11 +218,8 @@ class Specification:
         """The candidates for the gamma of a kernel; None where it is not tuned."""
         if not (self.tunes_gamma and "gamma" in used_by(family)):
             return None
-        centre, coarse = self._central_gamma(family, data), self.search == "coarse"
+        centre, coarse = central_gamma(family, data.X, data.weights), self.search == "coarse"
         return GammaLattice.around(centre, *_window(family), coarse)
-
-    def _central_gamma(self, family: str, data: Data) -> float:
-        return central_gamma(family, data.X, data.weights)
 
     def kernel_at(self, data: Data, chosen: Mapping[str, Any]) -> Kernel:
         """The kernel with chosen values for the parameters that are tuned."""
@@ -247,7 +240,7 @@ class Specification:
         family = self.families[0]
         centre: dict[str, Any] = {"degree": 3, "coef0": 1.0}
         if self.tunes_gamma and "gamma" in used_by(family):
-            centre["gamma"] = self._central_gamma(family, data)
+            centre["gamma"] = central_gamma(family, data.X, data.weights)
         tuned = {n: v for n, v in centre.items() if is_option(getattr(self, n), "tune")}
         return self.kernel_at(data, tuned)
 

@@ -114,14 +114,12 @@ class TrialRunner:
 
     def trials(self) -> Trials:
         """Everything that was tried."""
-        spec, sample = self.tuner.specification, self.sample
-        if not spec.tunes_sum:
+        sample, before = self.sample, None
+        if not self.tuner.specification.tunes_sum:
             return search(self, self.branches, sampled=sample is not None)
-        before = None
         if sample is not None:
-            given = sample.data, sample.specification, sample.deletions
-            before = search_sum(partial(self, sample=True), *given)
-        return search_sum(self, self.tuner.data, spec, self.tuner.deletions, before)
+            before = search_sum(partial(self, sample=True), sample)
+        return search_sum(self, self.tuner, before)
 
     def __call__(
         self, several: Sequence[Parameters], *, sample: bool = False, alpha: float | None = None

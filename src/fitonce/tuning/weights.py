@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..core.arrays import Array, asarray_like, namespace
 from ..core.confounds import ConfoundBasis
-from ..core.holdout import Deletion
 from ..core.rows import dense_like
 from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, SumPlan, central_gamma
 from .decompose import FitIntercept, bias_basis
 from .gamma_search import Attempt
 from .gradient import Objective, Term, squared_loss
-from .specification import Data, Specification
+from .specification import Data
 from .trials import Parameters, Trial, Trials
+from .tuner import Tuner
 
 SHIFTS = (-4, -2, 0, 2, 4)  # powers of two by which all widths leave their centers at first
 IN_FRONT = 0.8  # of the whole, for a kernel in front of the others
@@ -36,19 +36,13 @@ NEGLIGIBLE = 1e-2  # of the whole: kernels with less are tried without, all toge
 SIMPLER = 1e-4  # of the loss: what a kernel must be worth
 
 
-def search_sum(
-    attempt: Attempt,
-    data: Data,
-    specification: Specification,
-    deletions: Sequence[Deletion] | None,
-    sampled: Trials | None = None,
-) -> Trials:
+def search_sum(attempt: Attempt, tuner: Tuner, sampled: Trials | None = None) -> Trials:
     """Everything that was tried, and the winner; from where a search on a sample ended, if any.
 
     Cost: a decomposition for each start and end, and for each step of a descent a Cholesky
     factorization, an inversion and a product of n×n matrices.
     """
-    work = SumSearch(attempt, data, specification, deletions)
+    work = SumSearch(attempt, tuner)
     starts = work.starts() if sampled is None else attempt([sampled.winner.parameters])
     trials = list(starts)
     best = sorted(starts, key=lambda trial: trial.loss)[:DESCENTS]
@@ -63,16 +57,9 @@ def search_sum(
 class SumSearch:
     """Where to start, where each start leads to, and which kernels can be left out."""
 
-    def __init__(
-        self,
-        attempt: Attempt,
-        data: Data,
-        specification: Specification,
-        deletions: Sequence[Deletion] | None,
-    ) -> None:
-        self.attempt, self.data, self.spec = attempt, data, specification
-        self.deletions = deletions
-        self.plan: SumPlan = specification.kernel
+    def __init__(self, attempt: Attempt, tuner: Tuner) -> None:
+        self.attempt, self.data, self.spec = attempt, tuner.data, tuner.specification
+        self.deletions, self.plan = tuner.deletions, cast(SumPlan, self.spec.kernel)
         self.names = [member.name for member in self.plan.members]
         self.tunes_weights = self.plan.weights is None
         self.tuned = [member for member in self.plan.members if member.tunes_gamma]

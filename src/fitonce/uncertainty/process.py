@@ -1,7 +1,7 @@
 r"""Kernel ridge regression as a Gaussian process: variances, densities, likelihood.
 
 Covariance σ²K, noise variance μσ² (μσ²/w for a row with weight w), a flat prior on a free bias.
-With τ(x) of `tuning.kernel_models`, o = 1 - h, e = r/o and E = Yᵀ(I - H)Y:
+With τ(x) of `tuning.solution`, o = 1 - h, e = r/o and E = Yᵀ(I - H)Y:
 
     variance of f(x)           σ²μ τ(x),           of a new observation  σ²μ (τ(x) + 1)
     of a left-out row          σ²μ / (w o),        log density  -½ log(2πv) - e²/(2v)
