@@ -153,23 +153,6 @@ def test_the_discriminant_is_that_of_the_columns_and_a_constant(classes, readout
         np.testing.assert_allclose(found[test], expected, atol=1e-7 * np.abs(expected).max())
 
 
-def test_intervals_are_those_of_refits():
-    X, y, K = rows()
-    model, n, level = KernelRidge(gamma=GAMMA, alpha=0.3, **BIAS).fit(X, y * 1.0), len(y), 0.8
-    new = X[:4] + 0.3
-    K_new, low, high = rbf_kernel(new, X, gamma=GAMMA), [], []
-    for i in range(n):
-        train = np.delete(np.arange(n), i)
-        refit = ridge_dual_norm(K[np.ix_(train, train)], y[train, None], 0.3, None, "coefficient")
-        error = abs(y[i] - refit.predict(K[[i]][:, train])[0, 0])
-        value = refit.predict(K_new[:, train])[:, 0]
-        low.append(value - error), high.append(value + error)
-    rank = int(np.ceil(level * (n + 1)))
-    expected = np.column_stack([np.sort(low, axis=0)[n - rank], np.sort(high, axis=0)[rank - 1]])
-    got = model.predict_interval(new, level, method="jackknife+")
-    np.testing.assert_allclose(got, expected, atol=1e-9)
-
-
 def test_torch_gives_the_same():
     torch = pytest.importorskip("torch")
     X, y, _ = rows()

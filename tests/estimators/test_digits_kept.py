@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import sklearn.model_selection
 from mpmath import mp
 from sklearn.datasets import load_wine
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
 
 import fitonce
@@ -142,3 +143,42 @@ def test_a_split_without_landmarks_is_refused_in_words(data):
         fitonce.cross_val_predict(model, X, y, cv=FOLDS)
     with pytest.raises(ValueError, match="leaves no landmarks for its model"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("share", [1e-7, 5e-9])
+def test_small_dual_coefficients_are_kept(share):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(150, 1)), rng.normal(size=(40, 1))
+    y = rng.normal(size=150)
+    K = rbf_kernel(X, X, 2.0)
+    largest = np.linalg.eigvalsh(K)[-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KernelRidge(share * largest, gamma=2.0, fit_intercept=False).fit(X, y)
+    expected = rbf_kernel(new, X, 2.0) @ np.linalg.solve(K + share * largest * np.eye(150), y)
+    np.testing.assert_allclose(model.predict(new), expected, atol=1e-6 * np.abs(expected).max())
+
+
+FEATURES = {
+    "heavy tails": lambda rng, n: rng.standard_t(1.2, size=(n, 3)),
+    "duplicates": lambda rng, n: rng.normal(size=(n, 4))[rng.integers(n // 2, size=n)],
+    "uint8": lambda rng, n: rng.integers(0, 256, size=(n, 3)).astype(np.uint8),
+}
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", FEATURES)
+@pytest.mark.parametrize("model", [KernelFisherDiscriminant(), LeastSquaresSVC(), KernelRidge()])
+def test_verify_agrees(model, kind, seed):
+    rng = np.random.default_rng(seed)
+    X = FEATURES[kind](rng, 50)
+    first = X[:, 0].astype(float)
+    target = first + rng.normal(size=50)
+    if not isinstance(model, KernelRidge):
+        target = target > np.median(target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some of these are told to be doubtful
+        check = model.fit(X, target).verify(n_refits=3, random_state=0)
+    assert check.passed, check
+    assert check.max_deviation < 0.1 * check.tolerance

@@ -763,6 +763,9 @@ def test_sparse_rows_equal_dense_rows(estimator, kernel, penalty):
             assert_close(output(one, rows), output(dense, X))
         if estimator is KernelFisherDiscriminant:
             assert_close(sparse.transform(convert(X)), dense.transform(X))
+        if kernel == "linear":
+            assert_close(np.asarray(sparse.coef_), dense.coef_)
+            np.testing.assert_allclose(sparse.intercept_, dense.intercept_, atol=1e-8)
     assert sparse.at(1.0).verify().passed
 
 

@@ -26,6 +26,7 @@ SETTINGS = {
     "huge alpha": {"alpha": 1e6},
     "dual": {"penalty": "dual"},
     "dual, no bias": {"penalty": "dual", "fit_intercept": False},
+    "dual, coefficient": {"penalty": "dual", "fit_intercept": "coefficient"},
     "landmarks": {"landmarks": "given"},
     "landmarks, dual": {"landmarks": "given", "penalty": "dual"},
 }
