@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import cross_val_predict, permutation_test_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -145,8 +146,17 @@ def test_relevance_finds_the_columns_that_matter(labels):
     y = np.array(["no", "yes"])[y.astype(int)] if labels else y
     step = RelevanceScaler(labels=labels).fit(X, y)
     assert step.scale_[:2].min() > 2.0 * step.scale_[2:].max()
-    np.testing.assert_allclose(np.mean(step.scale_**2), 1.0)
     np.testing.assert_array_equal(step.transform(X), X * step.scale_)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_relevance_is_the_importance_in_a_forest(seed):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = np.digitize(X[:, 0] - X[:, 1], [-0.5, 1.0])
+    forest = ExtraTreesRegressor(50, min_samples_leaf=2, max_features="sqrt", random_state=seed)
+    found = forest.fit(X, (y[:, None] == np.arange(3)).astype(float)).feature_importances_
+    step = RelevanceScaler(labels=True, random_state=seed).fit(X, y)
+    np.testing.assert_allclose(step.scale_, found / np.sqrt(np.mean(found**2)), rtol=1e-10)
 
 
 def test_a_target_without_variance_leaves_columns_as_they_are():

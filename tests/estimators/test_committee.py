@@ -271,6 +271,8 @@ def test_a_preparation_by_labels_is_refitted(given: Any) -> None:
     expected = plain.cross_val_predict(fixed, X, y, cv=folds, method="predict_proba")
     own = expected[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     np.testing.assert_allclose(model.candidates_["score"][0], np.log(own).mean())
+    whole = fixed.fit(X, y).predict_proba(X)  # calibrated by its own held-out rows
+    np.testing.assert_allclose(model.members_[0].predict_proba(X), whole)
 
 
 @pytest.mark.parametrize("estimator", [KernelCommitteeClassifier, KernelCommitteeRegressor])
