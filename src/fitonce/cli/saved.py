@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from rich.text import Text
 
-from ..assessment import assess, choice_of, render
+from ..assessment import assess, choice_of
 from ..assessment.assess import warned
 from ..assessment.folds import fixed
 from ..core.atomic import is_stream, write_atomically
@@ -193,9 +193,9 @@ def validate_model(given: Given) -> None:
     show.announce(screen, "validate", parts, parts.notes)
     with screen.working("predicting"), threads_for(parts), caught_warnings() as caught:
         found = assess(estimator, parts.X, parts.y, cv="prefit", **parts.row_options)
-    warnings = [message for message, _ in warned(caught)]
-    screen.show(render.scores(found), render.confusion(found.confusion, found.classes))
-    screen.warn([*warnings, *about_new_rows(estimator, parts.X)])
+    said = [message for message, _ in warned(caught)]
+    warnings = [*said, *about_new_rows(estimator, parts.X)]
+    show.show_assessment(screen, found, warnings=warnings)
     answer = {"assessment": found.to_dict(), "warnings": warnings}
     screen.finish({"command": "validate", **parts.identity, **answer}, str(found.score))
 
