@@ -40,8 +40,9 @@ def table(seed=0):
     )
 
 
-def run(*args, input=None):
-    result = CliRunner().invoke(app, [str(arg) for arg in args], input=input)
+def run(command, *args, input=None):
+    """The program on a command such as "fit good.csv -t label" and further arguments."""
+    result = CliRunner().invoke(app, [*command.split(" "), *map(str, args)], input=input)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
     return result
@@ -115,14 +116,4 @@ def write_sheets(path, **sheets):
             archive.writestr(f"xl/worksheets/s{i}.xml", sheet(frame))
 
 
-__all__ = [
-    "FAST",
-    "N",
-    "names_of",
-    "pl",
-    "read_metadata",
-    "run",
-    "says",
-    "table",
-    "write_sheets",
-]
+__all__ = ["FAST", "N", "names_of", "pl", "read_metadata", "run", "says", "table", "write_sheets"]

@@ -55,13 +55,12 @@ def test_dates_of_which_the_order_is_unsure_are_told():
 def test_dates_of_new_rows_are_read_alike(folder):
     when = [str(np.datetime64("2024-03-01") + np.timedelta64(2 * i, "D")) for i in range(N)]
     table().with_columns(when=pl.Series(when)).write_csv("dated.csv")  # one day in two
-    run("fit", "dated.csv", "-t", "label", "-q", "--no-page", *FAST)
+    run("fit dated.csv -t label -q --no-page", *FAST)
     new = table(seed=3).with_columns(when=pl.lit("2024-05-05")).head(3)
     new.write_csv("new.csv")
     new.with_columns(when=pl.lit("2024-05-05").str.to_date()).write_parquet("new.parquet")
     one, two = (
-        run("predict", "dated-fitonce.skops", name, "-q").stdout
-        for name in ("new.csv", "new.parquet")
+        run("predict dated-fitonce.skops", name, "-q").stdout for name in ("new.csv", "new.parquet")
     )
     assert one == two
     model = fitonce.load("dated-fitonce.skops")
@@ -118,12 +117,12 @@ def test_a_copy_of_the_target_is_pointed_out():
 def test_a_perfect_score_gets_a_warning(folder):
     code = pl.col("label") == "yes"
     table().select("a", "label", code.alias("code")).write_csv("copy.csv")
-    shown = " ".join(run("fit", "copy.csv", "-t", "label", "--no-page", *FAST).stdout.split())
+    shown = " ".join(run("fit copy.csv -t label --no-page", *FAST).stdout.split())
     assert "'code' predicts 'label' without error" in shown and "--drop code" in shown
     assert "warning: every held-out row is predicted correctly" in shown
     few = table().select("label", code.alias("code")).head(29)
     few.write_csv("few.csv")  # so few rows may well be told apart
-    said = run("evaluate", "few.csv", "-t", "label", *FAST).stdout
+    said = run("evaluate few.csv -t label", *FAST).stdout
     assert "Held-out scores of 29 rows" in said and "every held-out row" not in said
 
 
@@ -246,7 +245,7 @@ def test_spreadsheets_are_read(folder):
     for name in frame.columns:
         assert found.frame[name].to_list() == pytest.approx(frame[name].to_list()), name
     assert read_table("book.xlsx", sheet="other").frame.height == 5
-    says(run("fit", "book.xlsx", "-t", "label", "--sheet", "none"), "no sheet 'none'", "data")
+    says(run("fit book.xlsx -t label --sheet none"), "no sheet 'none'", "data")
     parts, other = (design(read_table(name), "label") for name in ("book.xlsx", "good.csv"))
     assert parts.X.equals(other.X.select(parts.X.columns))
 
@@ -264,7 +263,7 @@ def test_cells_have_theplainest_type_that_holds_them():
 def test_a_missing_reader_of_spreadsheets_is_named(folder, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "fastexcel", None)
     (folder / "book.xlsx").write_bytes(b"PK\x03\x04 something")
-    says(run("fit", "book.xlsx", "-t", "label"), "pip install 'fitonce[cli]'")
+    says(run("fit book.xlsx -t label"), "pip install 'fitonce[cli]'")
 
 
 # ---- what is missing is said before the work ---------------------------------------------------
@@ -275,6 +274,6 @@ def test_a_program_without_skops_refuses_before_the_work(folder, monkeypatch):
         raise ImportError("No module named 'skops'")
 
     monkeypatch.setattr("fitonce.io.contents.importlib.import_module", none)
-    result = run("fit", "good.csv", "-t", "label", *FAST)
+    result = run("fit good.csv -t label", *FAST)
     says(result, "fitonce[io]")
     assert result.stdout == ""

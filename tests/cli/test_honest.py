@@ -41,8 +41,7 @@ def test_copies_stay_in_one_fold(folder):
     """Noise three times over: seen copies would give the answer."""
     frame = pl.DataFrame({"a": noise(), "b": noise(60, 1), "y": ["p", "q"] * 30})
     pl.concat([frame] * 3).write_csv("copies.csv")
-    shown = run("evaluate", "copies.csv", "-t", "y", *FAST).stdout
-    shown = " ".join(shown.split())
+    shown = " ".join(run("evaluate copies.csv -t y", *FAST).stdout.split())
     assert "120 of 180 rows repeat another row exactly" in shown
     assert "all rows with the same value" not in shown  # but for their copies
     groups = design(read_table("copies.csv"), "y").groups
@@ -109,23 +108,23 @@ def test_later_rows_are_predicted_from_earlier_ones(walk):
 
 
 def test_the_order_of_rows_is_kept_with_the_model(walk):
-    assert "in the order of 'day'" in run("fit", "walk.csv", *FORWARD, *FAST, "--no-page").stdout
+    assert "in the order of 'day'" in run("fit walk.csv", *FORWARD, *FAST, "--no-page").stdout
     known = read_metadata("walk-fitonce.skops")
     assert known["time"] == "day" and [column["name"] for column in known["columns"]] == ["a"]
-    assert "R² of this model" not in run("report", "walk-fitonce.skops", "walk.csv").stdout
+    assert "R² of this model" not in run("report walk-fitonce.skops walk.csv").stdout
     assert "5 spans" in Path("walk-fitonce.html").read_text(encoding="utf-8")
-    assert "R²" in run("compare", "walk.csv", *FORWARD[:-2], "--models", "rbf,linear").stdout
-    assert "by shifts" in run("permute", "walk.csv", *FORWARD, "--permutations", 9).stdout
+    assert "R²" in run("compare walk.csv", *FORWARD[:-2], "--models", "rbf,linear").stdout
+    assert "by shifts" in run("permute walk.csv", *FORWARD, "--permutations", 9).stdout
 
 
 def test_what_has_no_order_in_time_is_refused(walk):
-    says(run("evaluate", "walk.csv", *FORWARD, "--group", "a"), "--group and --time")
-    says(run("evaluate", "walk.csv", "-t", "late", "--time", "day"), "the first 15 rows of 90")
+    says(run("evaluate walk.csv", *FORWARD, "--group", "a"), "--group and --time")
+    says(run("evaluate walk.csv -t late --time day"), "the first 15 rows of 90")
     odd = walk.with_columns(day=pl.Series([f"{1 + k % 9}/{1 + k % 7}/2022" for k in range(90)]))
     odd.write_csv("odd.csv")
-    says(run("evaluate", "odd.csv", *FORWARD), "order of day and month is not known")
+    says(run("evaluate odd.csv", *FORWARD), "order of day and month is not known")
     odd.with_columns(day=pl.Series(["x", "y", "z"] * 30)).write_csv("odd.csv")
-    says(run("evaluate", "odd.csv", *FORWARD), "must be a date or a number in every row", "'x'")
+    says(run("evaluate odd.csv", *FORWARD), "must be a date or a number in every row", "'x'")
 
 
 def test_rare_classes_weigh_as_much_as_others_with_priors(folder):
@@ -223,18 +222,18 @@ def test_a_long_tail_is_pointed_out_and_modelled_by_its_logarithm(folder):
     assert any("--log-target" in note for note in taken_apart(x=x, y=y).notes)
     assert not any("--log-target" in note for note in taken_apart(x=x, y=np.log(y) ** 2).notes)
     options = ("--log-target", "--no-page", *FAST)
-    assert "log(y) (" in run("fit", "t.csv", "-t", "y", *options).stdout
+    assert "log(y) (" in run("fit t.csv -t y", *options).stdout
     command = ("predict", "t-fitonce.skops", "t.csv", "--interval", "0.8")
     found = pl.read_csv(run(*command).stdout.encode())
     expected = np.exp(load("t-fitonce.skops").predict(frame.select("x")))
     np.testing.assert_allclose(found["prediction"], expected, rtol=1e-9)
     inside = found["prediction"].is_between(found["lower_80"], found["upper_80"])
     assert inside.all() and (found["lower_80"] > 0).all()
-    scored = json.loads(run("validate", "t-fitonce.skops", "t.csv", "--json").stdout)
+    scored = json.loads(run("validate t-fitonce.skops t.csv --json").stdout)
     r2 = 1 - np.var(np.log(expected) - np.log(y)) / np.var(np.log(y))
     assert scored["assessment"]["intervals"]["r2"]["value"] == pytest.approx(r2, abs=0.01)
     frame.with_columns(y=pl.col("y") - 500).write_csv("t.csv")
-    says(run("evaluate", "t.csv", "-t", "y", "--log-target"), "needs numbers above 0")
+    says(run("evaluate t.csv -t y --log-target"), "needs numbers above 0")
 
 
 def test_opposite_advice_is_one_hint():
@@ -272,7 +271,7 @@ def test_an_order_in_time_is_told_from_thirty_rows_on(n, named):
 def test_a_class_that_is_never_predicted_is_named(folder):
     y = ["rare" if i % 15 == 0 else "usual" for i in range(90)]
     pl.DataFrame({"a": noise(90), "b": noise(90, 1), "y": y}).write_csv("rare.csv")
-    shown = run("evaluate", "rare.csv", "-t", "y", *FAST, "--alpha", 100).stdout
+    shown = run("evaluate rare.csv -t y", *FAST, "--alpha", 100).stdout
     assert "never predicts rare" in shown
 
 
@@ -316,10 +315,8 @@ def test_new_rows_are_read_like_those_of_the_model(folder):
         has_decimal_commas(frame["x"])
     frame = frame.with_columns(x=frame["x"].str.replace(r",(\d\d)\d$", ",$1"))
     frame.with_columns(y=pl.Series(np.where(x > 5, "p", "q"))).write_csv("t.csv", separator=";")
-    assert run("fit", "t.csv", "-t", "y", "-q", "--no-page", *FAST).exit_code == 0
-    one = [
-        run("predict", "t-fitonce.skops", "-", input=f"x;b\n{x};0\n") for x in ("8,125", "8.125")
-    ]
+    assert run("fit t.csv -t y -q --no-page", *FAST).exit_code == 0
+    one = [run("predict t-fitonce.skops -", input=f"x;b\n{x};0\n") for x in ("8,125", "8.125")]
     assert [answer.stdout.splitlines()[1].split(",")[0] for answer in one] == ["p", "p"]
 
 
@@ -342,14 +339,14 @@ def test_new_rows_far_away_are_predicted_like_the_nearest_and_told(settings, fol
     frame = pl.DataFrame({"x": x, "z": noise(N, 4), "y": 40 + 2 * np.tanh(x) + noise(N, 5) / 4})
     frame.write_csv("t.csv")
     fast = ("--permutations", 0, "--folds", 3, "--no-page", "-q")
-    assert run("fit", "t.csv", "-t", "y", *settings, *fast).exit_code == 0
-    result = run("predict", "t-fitonce.skops", "-", input="z,x\n0,140\n0,-140\n0,1\n")
+    assert run("fit t.csv -t y", *settings, *fast).exit_code == 0
+    result = run("predict t-fitonce.skops -", input="z,x\n0,140\n0,-140\n0,1\n")
     said = pl.read_csv(result.stdout.encode())["prediction"]
     low, high = frame["y"].min(), frame["y"].max()
     assert said.is_between(2 * low - high, 2 * high - low).all()
     assert "far outside the training rows: 2 of 3 rows" in result.stderr
     assert "in 'x'; they are predicted like rows at the edge" in result.stderr
-    assert not run("predict", "t-fitonce.skops", "-", input="z,x\n0,1\n").stderr
+    assert not run("predict t-fitonce.skops -", input="z,x\n0,1\n").stderr
 
 
 def test_settings_that_the_program_chose_are_not_advised_against():
@@ -363,7 +360,7 @@ def test_settings_that_the_program_chose_are_not_advised_against():
 
 def test_a_column_has_one_use(folder):
     for role in ("--drop", "--group", "--weight", "--confound"):
-        says(run("fit", "good.csv", "-t", "label", role, "label"), "cannot be both --target and")
+        says(run("fit good.csv -t label", role, "label"), "cannot be both --target and")
 
 
 def test_many_classes_are_asked_about_first():
@@ -377,22 +374,22 @@ def test_control_characters_do_not_reach_the_terminal(folder):
     frame = table().rename({"colour": red}).with_columns(label=pl.col("label") + "\x1b[2J")
     frame.with_columns(code=pl.Series(["yes", "no"] * 30)).write_csv("t.csv")
     for result in (
-        run("evaluate", "t.csv", "-t", "label", *FAST),
-        run("evaluate", "t.csv", "-t", red, *FAST),
-        run("evaluate", "t.csv", "-t", "\x1b[5m"),
+        run("evaluate t.csv -t label", *FAST),
+        run("evaluate t.csv -t", red, *FAST),
+        run("evaluate t.csv -t", "\x1b[5m"),
         run("evaluate", "\x1b[5m.csv", "-t", "label"),
     ):
         assert "\x1b" not in result.output
 
 
 def test_quiet_gives_the_result_alone(folder):
-    score = run("evaluate", "good.csv", "-t", "label", "-q", *FAST).stdout
+    score = run("evaluate good.csv -t label -q", *FAST).stdout
     assert len(score.splitlines()) == 1 and score.startswith("0.")
-    p = run("permute", "good.csv", "-t", "label", "-q", "--permutations", 9, "--folds", 3).stdout
+    p = run("permute good.csv -t label -q --permutations 9 --folds 3").stdout
     assert p == "p = 0.1\n"
 
 
 def test_a_table_that_cannot_be_written_is_refused_first(folder):
-    run("fit", "good.csv", "-t", "label", "-q", "--no-page", *FAST)
-    result = run("predict", "good-fitonce.skops", "nowhere.csv", "-o", "p.xlsx")
+    run("fit good.csv -t label -q --no-page", *FAST)
+    result = run("predict good-fitonce.skops nowhere.csv -o p.xlsx")
     says(result, "--out must end in .csv")

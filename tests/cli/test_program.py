@@ -30,7 +30,7 @@ def start(*args, **options):
 
 def model_and_rows(n):
     """The paths of a model file and of a table with many rows."""
-    assert run("fit", "good.csv", "-t", "label", "--no-page", "-q", *FAST).exit_code == 0
+    assert run("fit good.csv -t label --no-page -q", *FAST).exit_code == 0
     frame = table()
     pl.concat([frame] * (n // len(frame) + 1)).write_csv("many.csv")
     return "good-fitonce.skops", "many.csv"
@@ -38,8 +38,8 @@ def model_and_rows(n):
 
 def test_exit_codes_of_the_program(folder):
     """0, 1 and 130 of a process are in the tests below."""
-    says(run("fit", "nowhere.csv", "-t", "y"), "nowhere.csv")
-    assert run("fit", "good.csv").exit_code == 2
+    says(run("fit nowhere.csv -t y"), "nowhere.csv")
+    assert run("fit good.csv").exit_code == 2
 
 
 def test_piped_output_is_plain(folder):
@@ -121,7 +121,7 @@ def test_a_full_disk_leaves_the_old_model(folder, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    result = run("fit", "good.csv", "-t", "label", "--no-page", "--force", *FAST)
+    result = run("fit good.csv -t label --no-page --force", *FAST)
     assert result.exit_code == 1 and "the disk is full" in result.stderr
     assert (folder / "good-fitonce.skops").read_bytes() == b"old" and sorted(os.listdir()) == [
         "good-fitonce.skops",
@@ -143,29 +143,21 @@ def test_a_bug_is_a_sentence_too(folder, monkeypatch):
         raise RuntimeError("the moon")
 
     monkeypatch.setattr("fitonce.cli.run.assess", broken)
-    says(run("fit", "good.csv", "-t", "label", "-q"), "unexpected error", "the moon")
+    says(run("fit good.csv -t label -q"), "unexpected error", "the moon")
 
 
 def test_lines_end_where_their_words_end(folder):
     """What a terminal shows can be pasted, and help is not broken in the middle of a line."""
     names = [f"a rather long name of a class, number {k % 4}" for k in range(24)]
     pl.DataFrame({"a": [k * k % 7.5 for k in range(24)], "y": names}).write_csv("wide.csv")
-    shown = run("permute", "wide.csv", "-t", "y", "--permutations", 9, "--kernel", "linear").stdout
+    shown = run("permute wide.csv -t y --permutations 9 --kernel linear").stdout
     assert [line for line in shown.splitlines() if line != line.rstrip()] == []
-    lines = [line.strip() for line in run("fit", "--help").stdout.splitlines()]
+    lines = [line.strip() for line in run("fit --help").stdout.splitlines()]
     assert "nested" not in lines and "gives" not in lines
 
 
 def test_help_teaches():
-    for command in (
-        "fit",
-        "evaluate",
-        "permute",
-        "predict",
-        "export",
-        "report",
-        "demo",
-    ):
+    for command in ("fit", "evaluate", "permute", "predict", "export", "report", "demo"):
         result = run(command, "--help")
         assert (
             result.exit_code == 0
@@ -188,7 +180,7 @@ def test_help_teaches():
     ],
 )
 def test_wrong_values_are_refused_before_anything_is_shown(folder, options, words):
-    result = run("fit", "good.csv", "-t", "label", *options)
+    result = run("fit good.csv -t label", *options)
     says(result, words)
     assert result.stdout == ""
 
@@ -256,7 +248,7 @@ def test_a_fit_imports_no_frameworks(folder):
 
 def test_the_kernel_of_every_fold_is_shown(folder):
     options = ["--folds", 3, "--permutations", 0, "--no-page", "--kernel", "linear,rbf"]
-    shown = run("fit", "good.csv", "-t", "label", *options).stdout
+    shown = run("fit good.csv -t label", *options).stdout
     kernels = re.search(r"kernel in the folds: (.*)", shown).group(1)
     counts = re.findall(r"(linear|rbf)(?: \((\d) of 3\)| in all 3)", kernels)
     found = {kernel: int(number or 3) for kernel, number in counts}

@@ -86,7 +86,7 @@ def test_commands_that_take_a_model_refuse_other_files(folder, command):
 
 def test_rows_that_cannot_be_predicted_are_refused(folder):
     bad_files(folder)
-    run("fit", "good.csv", "-t", "label", "-q", "--no-page", *FAST)
+    run("fit good.csv -t label -q --no-page", *FAST)
     for name in (
         "empty.csv",
         "header.csv",
@@ -97,9 +97,9 @@ def test_rows_that_cannot_be_predicted_are_refused(folder):
         "broken.parquet",
         "sheet.xlsx",
     ):
-        says(run("predict", "good-fitonce.skops", name), REFUSED[name])
-    says(run("predict", "good-fitonce.skops", "one_column.csv"), "lacks", "'a'")
-    assert run("predict", "good-fitonce.skops", "one_row.csv").exit_code == 0
+        says(run("predict good-fitonce.skops", name), REFUSED[name])
+    says(run("predict good-fitonce.skops one_column.csv"), "lacks", "'a'")
+    assert run("predict good-fitonce.skops one_row.csv").exit_code == 0
 
 
 def test_files_without_permission(folder, monkeypatch):
@@ -107,20 +107,20 @@ def test_files_without_permission(folder, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    says(run("fit", "good.csv", "-t", "label"), "good.csv cannot be read: permission denied")
-    says(run("predict", "good.csv", "good.csv"), "permission denied")
+    says(run("fit good.csv -t label"), "good.csv cannot be read: permission denied")
+    says(run("predict good.csv good.csv"), "permission denied")
 
 
 def test_folders_without_permission_are_refused_before_the_work(folder, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     denied = "cannot be written: permission denied"
-    says(run("fit", "good.csv", "-t", "label"), "good-fitonce.skops", denied)
-    says(run("fit", "good.csv", "-t", "label", "--out", "new/folder"), denied)
-    says(run("fit", "good.csv", "-t", "label", "--out", "model.pkl"), "ends in .skops or .html")
+    says(run("fit good.csv -t label"), "good-fitonce.skops", denied)
+    says(run("fit good.csv -t label --out new/folder"), denied)
+    says(run("fit good.csv -t label --out model.pkl"), "ends in .skops or .html")
 
 
 def test_a_missing_target_is_named_with_a_suggestion(folder):
-    says(run("fit", "good.csv", "-t", "Label"), "'Label'", "'label'", "Did you mean")
+    says(run("fit good.csv -t Label"), "'Label'", "'label'", "Did you mean")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "permute"])
@@ -185,7 +185,7 @@ def test_formats_agree(folder):
         ]
         answers.append({key: answer[key] for key in ("score", "metrics", "confusion", "choices")})
     assert all(answer == answers[0] for answer in answers[1:])
-    piped = run("evaluate", "-", "-t", "label", "--json", *FAST, input=Path("good.csv").read_text())
+    piped = run("evaluate - -t label --json", *FAST, input=Path("good.csv").read_text())
     assert json.loads(piped.stdout)["assessment"]["score"] == answers[0]["score"]
 
 
@@ -202,15 +202,12 @@ def test_many_rows_use_landmarks_and_say_so(folder, monkeypatch):
     """The thresholds are lowered here; `test_two_hundred_thousand_rows` has the real ones."""
     lowered(monkeypatch)
     options = ["--kernel", "rbf", "--folds", 3, "--permutations", 0, "--no-page"]
-    result = run("fit", "good.csv", "-t", "label", *options)
+    result = run("fit good.csv -t label", *options)
     assert result.exit_code == 0, result.output
     assert "the model uses 20 landmarks" in result.stdout and "random sample of 40" in result.stdout
     model = fitonce.load("good-fitonce.skops")[-1]
     assert model.landmarks_.shape[0] == 20
-    assert (
-        "landmarks"
-        not in run("evaluate", "good.csv", "-t", "label", "--landmarks", "none", *FAST).stdout
-    )
+    assert "landmarks" not in run("evaluate good.csv -t label --landmarks none", *FAST).stdout
 
 
 @pytest.mark.parametrize(("landmarks", "most"), [("none", 40), ("20", N)])
@@ -229,9 +226,7 @@ def test_two_hundred_thousand_rows(folder):
     X = rng.normal(size=(200_000, 2))
     label = np.where((X**2).sum(axis=1) > 1.5, "out", "in")
     pl.DataFrame({"x": X[:, 0], "y": X[:, 1], "label": label}).write_csv("large.csv")
-    result = run(
-        "fit", "large.csv", "-t", "label", "--gamma", "scale", "--permutations", 0, "--folds", 2
-    )
+    result = run("fit large.csv -t label --gamma scale --permutations 0 --folds 2")
     assert (
         result.exit_code == 0
         and "more than 2,000 rows (200,000): the model uses 300 landmarks" in result.stdout
@@ -272,8 +267,8 @@ def test_missing_categories_and_new_ones_are_predicted(folder):
     )
     parts = columns_of(text)
     assert parts.X["c"].to_list()[:3] == ["u", "v", ABSENT]
-    run("fit", "t.csv", "-t", "y", "-q", "--no-page", "--folds", 2, "--permutations", 0)
-    result = run("predict", "t-fitonce.skops", "-", input="x,c\n1,u\n,\n2,never seen\n")
+    run("fit t.csv -t y -q --no-page --folds 2 --permutations 0")
+    result = run("predict t-fitonce.skops -", input="x,c\n1,u\n,\n2,never seen\n")
     assert result.exit_code == 0 and len(result.stdout.splitlines()) == 4
 
 

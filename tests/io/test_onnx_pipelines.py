@@ -23,12 +23,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from fitonce import (
-    ClippedScaler,
-    KernelFisherDiscriminant,
-    LeastSquaresSVC,
-    to_onnx,
-)
+from fitonce import ClippedScaler, KernelFisherDiscriminant, LeastSquaresSVC, to_onnx
 from fitonce.io.onnx import measured_error
 
 STEPS = {
@@ -72,13 +67,7 @@ def clone_step(step):
     return step if step is None or isinstance(step, str) else clone(step)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"add_indicator": True, "strategy": "median"},
-    ],
-)
+@pytest.mark.parametrize("options", [{}, {"add_indicator": True, "strategy": "median"}])
 def test_gaps_in_numbers(options):
     X, y = data()
     rng = np.random.default_rng(0)

@@ -232,8 +232,7 @@ def test_what_a_loaded_model_cannot_do_it_says(tmp_path):
     again = round_trip(LeastSquaresSVC().fit(X, y), tmp_path)
     for method, arguments in (("at", (1.0,)), ("verify", ())):
         with pytest.raises(
-            ValueError,
-            match=rf"{method}\(\) needs the decomposition of the training rows",
+            ValueError, match=rf"{method}\(\) needs the decomposition of the training rows"
         ):
             getattr(again, method)(*arguments)
 

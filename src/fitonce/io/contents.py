@@ -80,6 +80,7 @@ COMPANIONS = (  # of scikit-learn, computed by NumPy and SciPy functions that ch
 PLAIN = ("builtins.", "numpy.", "scipy.special.")  # data and functions, if skops trusts them
 FRAMEWORKS = tuple(f"sklearn.externals.array_api_compat.{n}" for n in ("torch", "cupy", "dask"))
 VARIABLE = "SCIPY_ARRAY_API"
+COLUMN, SETTINGS = "param_", "params"  # of the results of a search
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -108,6 +109,9 @@ def _rebuilt(value: Any, rebuild: Callable[[Any], Any]) -> Any:
     if is_array_api_obj(value):
         return to_numpy(value)
     if type(value) is dict:
+        settings = settings_of(value)
+        told_twice = settings is not None and value.get(SETTINGS) == settings
+        value = value | {SETTINGS: None} if told_twice else value
         return {_key(key, value): rebuild(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(rebuild, value))
@@ -120,6 +124,22 @@ def _rebuilt(value: Any, rebuild: Callable[[Any], Any]) -> Any:
         {name: rebuild(item) for name, item in state.items() if name not in CALLBACKS}
     )
     return copy
+
+
+def settings_of(results: dict[Any, Any]) -> list[dict[str, Any]] | None:
+    """The settings of every trial of a search, from its columns: a mapping each would fill most of
+    a file. None where they are no single numbers and words.
+    """
+    columns = {
+        name.removeprefix(COLUMN): np.ma.asarray(column)
+        for name, column in results.items()
+        if str(name).startswith(COLUMN)
+    }
+    if not columns or any(column.ndim != 1 for column in columns.values()):
+        return None
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    each = (zip(columns, row, strict=True) for row in rows)
+    return [{name: value for name, value in row if value is not None} for row in each]
 
 
 def _key(key: Any, mapping: dict[Any, Any]) -> Any:
@@ -173,13 +193,17 @@ def _vouched(name: str) -> bool:
     return ours or hasattr(found, "split")
 
 
-def check_encoders(model: Any) -> None:
-    """Refuse one-hot encoders whose codes lie beyond their columns: compiled code writes there."""
+def complete(model: Any) -> None:
+    """Give searches the settings of their trials again, and refuse one-hot encoders whose codes lie
+    beyond their columns: compiled code writes there.
+    """
     waiting, seen = [model], dict[int, Any]()
     while waiting:
         part = waiting.pop()
         if id(part) not in seen:
             seen[id(part)] = part
+            if isinstance(part, dict) and part.get(SETTINGS, ()) is None:
+                part[SETTINGS] = settings_of(part)
             waiting.extend(_inside(part))
             if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
                 _check_encoder(part)

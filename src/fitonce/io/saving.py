@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 from ..core.atomic import write_atomically
 from ..estimators.fitted import final_step, is_committee, is_model
 from ..kernels import KernelSum
-from .contents import check_encoders, full_name, portable, skops_io, untrusted
+from .contents import complete, full_name, portable, skops_io, untrusted
 from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
 
 FORMAT = 1  # of model files; increased if an older fitonce could misread a newer file
@@ -263,7 +263,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
         raise ValueError(_refusal(path, header, unknown))
     with _damage(path, f"the model, of fitonce {header.versions.get('fitonce')}, cannot be built"):
         model = skops_io().loads(archive, trusted=sorted(distrusted))
-        check_encoders(model)
+        complete(model)
     if not isinstance(model, BaseEstimator):
         raise ValueError(
             f"{path} contains {_described(model)}, not an estimator: it was not written by "
