@@ -141,10 +141,10 @@ class LinearMaps:
 
     route = "per-fold"
 
-    def __init__(self, model: LinearModel, X: Array) -> None:
+    def __init__(self, model: LinearModel, X: Array, max_bytes: int = BLOCK_BYTES) -> None:
         xp = namespace(X)
         self.model, self.readout, self.weights = model, model.readout, model.weights
-        self.regular = model.regular
+        self.regular, self.block_bytes = model.regular, min(BLOCK_BYTES, max_bytes)
         ones = xp.ones_like(X[:, :, :1])
         if model.fit_intercept == "penalized":
             X = xp.concat([X, ones], axis=2)
@@ -181,7 +181,7 @@ class LinearMaps:
     def block_size(self, placement: Placement) -> int:
         """Labelings that travel together: what a processor's cache holds."""
         each = 6 * len(placement.order) + 3 * len(placement.deleted) * int(self.Z.shape[2])
-        return max(1, BLOCK_BYTES // (8 * each * self.readout.n_kept))
+        return max(1, self.block_bytes // (8 * each * self.readout.n_kept))
 
     def outputs(
         self, placements: Sequence[Placement], values: Array, sizes: np.ndarray | None
@@ -349,7 +349,7 @@ def linear_maps(
     model = LinearModel.of(question.estimator, X, question.given_y, folds, params)
     if model is None:
         return None
-    maps = LinearMaps(model, xp.astype(X, xp.float64)[None, ...])
+    maps = LinearMaps(model, xp.astype(X, xp.float64)[None, ...], max_bytes)
     covered = maps.covered(maps.fits(folds, model.values)).all() and maps.always_differ()
     return maps if covered else None
 
