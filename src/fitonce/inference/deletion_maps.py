@@ -81,14 +81,6 @@ class DeletionMaps:
         in_cache = max(CACHE_BYTES // each, PRODUCT_ROWS // self.readout.n_kept)
         return max(1, min(in_cache, min(BLOCK_BYTES, self.max_bytes) // each))
 
-    def regular(self, placements: Sequence[Placement], sizes: np.ndarray | None) -> np.ndarray:
-        """Which labelings (B,) the closed form covers, given the class sizes (B, k, c) of their
-        training sets; one for all of them where there are no classes.
-        """
-        if sizes is None:
-            return np.array([max(map(len, placements[0].deleted)) < self.n_samples - 1])
-        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
-
     def outputs(
         self, placements: Sequence[Placement], values: Array, sizes: np.ndarray | None
     ) -> list[Outputs]:
@@ -275,6 +267,19 @@ def kept_targets(readout: Readout, values: Array, like: Array) -> Array:
         xp = namespace(like)
         values = asarray_like(values, like, xp.float64 if values.dtype.kind == "f" else xp.int64)
     return readout.kept_targets(values)
+
+
+def regular_labelings(
+    readout: Readout, placements: Sequence[Placement], sizes: np.ndarray | None
+) -> np.ndarray:
+    """Which labelings (B,) a closed form covers, given the class sizes (B, k, c) of their training
+    sets: they have models like those of the observed one. One for all of them where there are no
+    classes.
+    """
+    if sizes is None:
+        most = max(map(len, placements[0].deleted))
+        return np.array([most < placements[0].n_samples - 1])
+    return np.asarray(np.all(readout.is_regular(sizes), axis=1))
 
 
 def training_sizes(

@@ -14,13 +14,14 @@ from array_api_compat import device
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.arrays import Array, is_numpy, take, to_numpy
+from ..core.readout import Readout
 from ..core.refused import RefusedError
 from ..core.splits import Split
 from ..crossval.depends import RefitWarning, Route, depends, fit_weights
 from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs
 from ..estimators.fitted import final_step
-from .deletion_maps import DeletionMaps, training_sizes
+from .deletion_maps import DeletionMaps, regular_labelings, training_sizes
 from .exchange import drawn_orders
 from .linear_maps import linear_maps
 from .per_fold_maps import PerFoldMaps
@@ -95,11 +96,11 @@ class FoldMaps(Protocol):
     """What the folds of a placement make of any labels: the models' outputs for their test rows."""
 
     route: str
+    readout: Readout
     like: Array  # where labels are wanted
     weights: np.ndarray | None
 
     def block_size(self, placement: Placement) -> int: ...
-    def regular(self, placements: Sequence[Placement], sizes: np.ndarray | None) -> np.ndarray: ...
     def outputs(
         self, placements: Sequence[Placement], values: Any, sizes: np.ndarray | None
     ) -> list[Outputs]: ...
@@ -236,7 +237,8 @@ class Evaluation:
             assert maps is not None
             sizes = batch.sizes(members, maps)
             placements = [batch.labellings[number].placement for number in members]
-            regular = np.broadcast_to(maps.regular(placements, sizes), members.shape)
+            regular = regular_labelings(maps.readout, placements, sizes)
+            regular = np.broadcast_to(regular, members.shape)
             chosen = members[regular]
             if not len(chosen):
                 continue

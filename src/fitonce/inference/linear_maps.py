@@ -45,7 +45,7 @@ from ..estimators.fitted import is_model
 from ..estimators.parameter_values import word
 from ..estimators.setup import accepted_setup
 from ..estimators.validation import is_foreign_array
-from .deletion_maps import kept_targets, training_sizes
+from .deletion_maps import kept_targets, regular_labelings, training_sizes
 from .per_fold_maps import TERMS, joined
 from .placements import FoldRun, Placement
 from .question import Question
@@ -100,7 +100,7 @@ class LinearModel:
         values = (setup.data.targets.T if codes is None else codes)[None]
         mu = float(estimator.alpha)
         model = cls(setup.readout, mu, free, scaled, weights, values, folds)
-        return model if model.regular([folds], model.sizes).all() else None
+        return model if regular_labelings(setup.readout, [folds], model.sizes).all() else None
 
     @cached_property
     def sizes(self) -> np.ndarray | None:
@@ -108,14 +108,6 @@ class LinearModel:
         if not self.readout.n_classes:
             return None
         return training_sizes([self.folds], self.values, self.readout.n_classes, self.weights)
-
-    def regular(self, placements: Sequence[Placement], sizes: np.ndarray | None) -> np.ndarray:
-        """Which labelings (B,) the closed form covers, given the class sizes (B, k, c) of their
-        training sets; one for all of them where there are no classes.
-        """
-        if sizes is None:
-            return np.array([max(map(len, placements[0].deleted)) < placements[0].n_samples - 1])
-        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
 
 
 @dataclass(frozen=True)
@@ -144,7 +136,7 @@ class LinearMaps:
     def __init__(self, model: LinearModel, X: Array, max_bytes: int = BLOCK_BYTES) -> None:
         xp = namespace(X)
         self.model, self.readout, self.weights = model, model.readout, model.weights
-        self.regular, self.block_bytes = model.regular, min(BLOCK_BYTES, max_bytes)
+        self.block_bytes = min(BLOCK_BYTES, max_bytes)
         ones = xp.ones_like(X[:, :, :1])
         if model.fit_intercept == "penalized":
             X = xp.concat([X, ones], axis=2)

@@ -175,14 +175,6 @@ class PerFoldMaps:
         inner = folds_of(model.cv, setup.training, classifier=classes is not None)
         return TrainedFold(setup, X_test, self.max_bytes, C_test, inner)
 
-    def regular(self, placements: Sequence[Placement], sizes: np.ndarray | None) -> np.ndarray:
-        """Which labelings (B,) with class sizes (B, k, c) leave every training set a model like
-        the whole's; one for all of them where there are no classes.
-        """
-        if sizes is None:
-            return np.array([True])
-        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
-
     def outputs(
         self, placements: Sequence[Placement], values: np.ndarray, sizes: np.ndarray | None
     ) -> list[Outputs]:
