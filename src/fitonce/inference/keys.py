@@ -36,7 +36,9 @@ FACTORS = (30, _signed(0xBF58476D1CE4E5B9)), (27, _signed(0x94D049BB133111EB))
 
 def _shifted(z: Array, places: int) -> Array:
     """z ≫ places of numbers without a sign."""
-    return (z >> places) & ((1 << (64 - places)) - 1)
+    shifted = z >> places
+    shifted &= (1 << (64 - places)) - 1
+    return shifted
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,13 @@ class Keys:
 
     def at(self, places: Array) -> Array:
         """The numbers at some places (int64), where those live."""
-        z = (places + 1) * GAMMA + _signed(self.seed)
-        for shift, factor in FACTORS:
-            z = (z ^ _shifted(z, shift)) * factor
-        return z ^ _shifted(z, 31)
+        z = places * GAMMA
+        z += _signed(GAMMA + self.seed)
+        for shift, factor in FACTORS:  # in place: a block of labelings has millions of numbers
+            z ^= _shifted(z, shift)
+            z *= factor
+        z ^= _shifted(z, 31)
+        return z
 
     def rows(self, numbers: np.ndarray, width: int, like: Array) -> Array:
         """`width` numbers for each of the given rows of a table, (B, width), on the device of
@@ -84,10 +89,10 @@ class BlockShuffle:
         in_front, behind = (max(1, int(size).bit_length()) for size in (blocks.max(initial=0), n))
         fixed = (blocks.astype(np.int64) << (BITS - in_front)) + np.arange(n)
         random = _shifted(keys.rows(numbers, n, like), in_front + 1)
-        random = (random >> behind) << behind
-        order = sorted_rows(random | asarray_like(fixed, like, dtype=xp.int64)) & (
-            (1 << behind) - 1
-        )
+        random &= -1 << behind
+        random |= asarray_like(fixed, like, dtype=xp.int64)
+        order = sorted_rows(random)
+        order &= (1 << behind) - 1
         if np.all(np.diff(units) == 1):  # blocks one after the other, or a single one
             return order
         place = np.empty(n, dtype=np.int64)
