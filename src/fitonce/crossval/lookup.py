@@ -85,15 +85,7 @@ class FoldContext:
         """Outputs for rows from the model of some training rows, as returned by the estimator's
         methods; None if there is no closed form.
         """
-        model = None if self.decomposed is None else self.decomposed.model_of(train)
-        if model is None or getattr(self.X, "dtype", None) != np.float32:
-            return model
-
-        def output(rows: np.ndarray, method: str) -> np.ndarray:
-            values = model(rows, method)
-            return values.astype(np.float32) if method == "transform" else values
-
-        return output
+        return None if self.decomposed is None else self.decomposed.model_of(train)
 
     def classes(self, train: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The sorted labels in y, which may be an encoding of the original ones, by the first
@@ -226,7 +218,9 @@ class RowLookupEstimator(BaseEstimator):
 
     @_offers("transform")
     def transform(self, X: np.ndarray) -> Any:
-        return self._output("transform", X)
+        output = self._output("transform", X)
+        single = getattr(self.shared.X, "dtype", None) == np.float32
+        return output.astype(np.float32) if single else output
 
     @_offers("predict_proba")
     def predict_proba(self, X: np.ndarray) -> Any:

@@ -75,16 +75,15 @@ class Batch:
             return None
         key = int(members[0]), maps.route
         if key not in self._sizes:
-            n_classes, codes = len(self.question.classes), self.question.labels[None]
             if self.question.keeps_sizes and maps.weights is None:
-                counted = training_sizes([self.question.observed], codes, n_classes, None)
-                self._sizes[key] = np.broadcast_to(counted, (len(members), *counted.shape[1:]))
+                placements, codes = [self.question.observed], self.question.labels[None]
             else:
                 placements = [self.labellings[number].placement for number in members]
-                if len(set(placements)) == 1:  # one for all of them
-                    placements = placements[:1]
+                placements = placements[:1] if len(set(placements)) == 1 else placements
                 codes = take(self.values(maps.like), members)
-                self._sizes[key] = training_sizes(placements, codes, n_classes, maps.weights)
+            given = placements, codes, len(self.question.classes), maps.weights
+            sizes = training_sizes(*given)
+            self._sizes[key] = np.broadcast_to(sizes, (len(members), *sizes.shape[1:]))
         return self._sizes[key]
 
     @cached_property
