@@ -218,7 +218,7 @@ def enumerated_cosets(
 
 def split_rows(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_samples: int) -> list[Split]:
     """The (train, test) pairs as row indices, refused where a test row is also a training row."""
-    n, checked = n_samples, checked_splits(splits, n_samples, none_tested=True)
+    checked = checked_splits(splits, n_samples, none_tested=True)
     return [
         (row_numbers(train, n_samples), row_numbers(test, n_samples)) for train, test in checked
     ]
