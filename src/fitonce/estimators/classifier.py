@@ -114,9 +114,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, confounds: Any = None) -> float:
         """The accuracy: the share of correctly predicted rows."""
-        if confounds is None:
-            return float(ClassifierMixin.score(self, X, y, sample_weight))
-        predicted = to_numpy(self.predict(X, confounds=confounds))
+        given = {} if confounds is None else {"confounds": confounds}
+        predicted = to_numpy(self.predict(X, **given))
         return float(accuracy_score(to_numpy(y), predicted, sample_weight=sample_weight))
 
     @available_if(_gives_probabilities)

@@ -101,7 +101,11 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
     default = KernelFisherDiscriminant
 
     def _weigh(
-        self, pool: Sequence[Candidate], training: Training, folds: Splits | None
+        self,
+        pool: Sequence[Candidate],
+        start: np.ndarray,
+        training: Training,
+        folds: Splits | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         weights = training.row_weights
         self.classes_ = np.unique(training.y[training.active])
@@ -124,7 +128,7 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
             p[which] = outputs
         rows = np.flatnonzero(usable)
         own = np.maximum(p[:, rows, labels[rows]], TINY)
-        found = without_rest(mixture_weights(own, weights[rows], equal_shares(pool)))
+        found = without_rest(mixture_weights(own, weights[rows], start))
         kept = np.flatnonzero(found)
         log_p = np.log(np.tensordot(found[kept], np.maximum(p[kept], TINY), axes=1))
         calibrated = calibrate(
@@ -230,7 +234,11 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
     multi_output = True
 
     def _weigh(
-        self, pool: Sequence[Candidate], training: Training, folds: Splits | None
+        self,
+        pool: Sequence[Candidate],
+        start: np.ndarray,
+        training: Training,
+        folds: Splits | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         weights = training.row_weights
         y = training.y.astype(float).reshape(training.n_samples, -1)
@@ -239,7 +247,7 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
         share = weights[rows] / weights[rows].sum()
         spread = np.sqrt(share @ (y[rows] - share @ y[rows]) ** 2)
         residuals = (y - predicted)[:, rows] / np.where(spread > 0, spread, 1.0)
-        found = least_squares_weights(residuals, weights[rows], equal_shares(pool))
+        found = least_squares_weights(residuals, weights[rows], start)
         mixture = np.tensordot(found, predicted, axes=1).reshape(training.y.shape)
         self.held_out_prediction_ = as_came(mixture, training)
         of_mixture = np.tensordot(found, residuals, axes=1)
@@ -266,9 +274,3 @@ def _has_own(candidate: Candidate, labels: np.ndarray) -> np.ndarray:
     scores = class_scores(candidate.held_out)
     known = np.isfinite(scores[np.arange(len(labels)), labels])
     return np.asarray(known & ~np.isnan(scores).any(axis=1))
-
-
-def equal_shares(pool: Sequence[Candidate]) -> np.ndarray:
-    """Starting values: each given estimator has the same weight, shared by its candidates."""
-    numbers = np.array([one.number for one in pool])
-    return np.asarray(1.0 / np.bincount(numbers)[numbers] / len(np.unique(numbers)))

@@ -104,12 +104,12 @@ class KernelCommittee(BaseEstimator):
         splits = judged or default_folds(training, LEARNING_FOLDS, classifies)
         if self.members is None:
             given = [member for member in given if suits(member, training, splits)]
-        jobs = (
-            delayed(candidates_of)(number, member, X, training, folds, splits)
-            for number, member in enumerate(given)
-        )
-        pool = list(chain.from_iterable(Parallel(n_jobs=self.n_jobs)(jobs)))
-        weights, scores = self._weigh(pool, training, folds)
+        jobs = (delayed(candidates_of)(member, X, training, folds, splits) for member in given)
+        found = list(Parallel(n_jobs=self.n_jobs)(jobs))
+        pool = list(chain.from_iterable(found))
+        # every member starts with the same weight, shared by its candidates
+        start = np.concatenate([np.full(len(own), 1.0 / len(own) / len(found)) for own in found])
+        weights, scores = self._weigh(pool, start, training, folds)
         order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
         self.members_ = [pool[k].fitted(training, folds, self.cv) for k in order]
         self.weights_ = weights[order]
@@ -141,9 +141,15 @@ class KernelCommittee(BaseEstimator):
 
     @abstractmethod
     def _weigh(
-        self, pool: Sequence[Candidate], training: Training, folds: Splits | None
+        self,
+        pool: Sequence[Candidate],
+        start: np.ndarray,
+        training: Training,
+        folds: Splits | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The weights of the candidates, and the score of each alone."""
+        """The weights of the candidates, found from those of the start, and the score of each
+        alone.
+        """
 
     def estimators(self) -> list[Any]:
         """The given estimators, or the default ones; raises errors if they cannot be members."""
@@ -326,7 +332,6 @@ class Candidate:
     decisions, from a fit on every training set.
     """
 
-    number: int
     member: Any
     X: Any
     parameters: dict[str, Any]
@@ -370,7 +375,7 @@ class Candidate:
 
 
 def candidates_of(
-    number: int, given: Any, X: Any, training: Training, folds: Splits | None, splits: Splits
+    given: Any, X: Any, training: Training, folds: Splits | None, splits: Splits
 ) -> list[Candidate]:
     """The candidates from one of the given members, judged by the folds of the committee.
 
@@ -380,7 +385,7 @@ def candidates_of(
     search on all rows has found.
     """
     member = clone(given)
-    alone = Candidate(number, member, prepared(member, X, training), {}, np.empty(0))
+    alone = Candidate(member, prepared(member, X, training), {}, np.empty(0))
     model = final_step(member)
     weighs = getattr(model.kernel, "tunes", False)  # several kernels with weights
     greedy = word(model.landmarks) == NUMBER and model.landmark_method == "greedy"

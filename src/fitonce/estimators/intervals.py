@@ -5,7 +5,6 @@ blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -265,11 +264,7 @@ def process_of(record: FitRecord, signal_variance: Any) -> GaussianProcess:
     """See `KernelRidge.gaussian_process`."""
     check_process(record, "gaussian_process")
     variance = signal_variances(signal_variance, record)
-    read = read_process(record.problem, record.path, variance)
-    shaped, values = record.readout.shaped, vars(read).items()
-    arrays = {name: shaped(np.atleast_2d(value)) for name, value in values if np.ndim(value)}
-    arrays |= {name: arrays[name][0] for name in ("signal_variance", "noise_variance")}
-    return replace(read, **arrays)
+    return read_process(record.problem, record.path, variance, record.readout.shaped)
 
 
 def spread_of(

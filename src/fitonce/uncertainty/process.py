@@ -13,6 +13,7 @@ u is the number of unpenalized columns; with u = 1, this is the restricted likel
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,17 +67,23 @@ def profiled_variance(problem: Problem, path: Path) -> np.ndarray:
     return np.asarray(E / (float(path.mus[0]) * n_free))
 
 
-def read_process(problem: Problem, path: Path, variance: np.ndarray) -> GaussianProcess:
-    """The Gaussian process at the mu of a path, for signal variances (t,); results are (n, t)."""
+def read_process(
+    problem: Problem, path: Path, variance: np.ndarray, shaped: Callable[[Any], Any]
+) -> GaussianProcess:
+    """The Gaussian process at the mu of a path, for signal variances (t,); `shaped` drops the axis
+    of a single target from results (…, t).
+    """
     mu, weights = float(path.mus[0]), to_numpy(problem.row_weights)
     one_minus_h = to_numpy(path.one_minus_h)[0, :, None]
     values = to_numpy(problem.values_without_each(path))
     error = to_numpy(problem.targets) - values
     v = variance * mu / (weights * one_minus_h)
     density = -0.5 * np.log(2.0 * np.pi * v) - 0.5 * error**2 / v
-    likelihood = _log_likelihood(problem, path, variance)
     std = np.sqrt(v)
-    return GaussianProcess(variance, variance * mu, likelihood, values, std, density, error / std)
+    signal = shaped(variance[None, :])[0]
+    likelihood = _log_likelihood(problem, path, variance)
+    of_rows = map(shaped, (values, std, density, error / std))
+    return GaussianProcess(signal, signal * mu, likelihood, *of_rows)
 
 
 def _log_likelihood(problem: Problem, path: Path, variance: np.ndarray) -> float:
