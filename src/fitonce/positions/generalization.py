@@ -11,7 +11,6 @@ the models of many training positions are stacked as well.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import Array, namespace, to_numpy
-from ..core.refused import RefusedError
 from ..core.splits import Split
-from ..crossval.depends import RefitWarning, depends, fit_weights
 from ..crossval.lookup import FoldContext, subset
 from ..crossval.metrics import Outputs
+from ..crossval.plan import Plan
 from ..estimators.fitted import final_step, is_model
 from ..inference.scoring import Fitter, NeedsFitError, Scoring
 from .slices import Slices
@@ -48,39 +46,21 @@ class TrainedHere:
     _tests: dict[int, Array] = field(default_factory=dict)
 
     def __call__(self, X: Any) -> np.ndarray:
-        shared, fitter = (
-            self._shared(X),
-            Fitter(self.estimator, X, self.y, self.params),
-        )
-        scores = [self._of_fold(fold, shared, fitter) for fold in range(len(self.splits))]
+        plan = Plan(self.estimator, X, self.y, self.splits, self.params)
+        fitter = Fitter(self.estimator, X, self.y, self.params)
+        scores = [self._of_fold(fold, plan.shared, fitter) for fold in range(len(self.splits))]
         return np.stack(scores, axis=1)
 
-    def _of_fold(self, fold: int, shared: FoldContext, fitter: Fitter) -> np.ndarray:
+    def _of_fold(self, fold: int, shared: FoldContext | None, fitter: Fitter) -> np.ndarray:
         """Scores (positions,) of the model of one training set: of the decomposition of all rows
         without those that do not train, if possible.
         """
-        decomposed, deleted = shared.decomposed, shared.deleted(self.splits[fold][0])
+        decomposed = None if shared is None else shared.decomposed
+        deleted = None if shared is None else shared.deleted(self.splits[fold][0])
         if decomposed is not None and deleted is not None and self.scoring.measures[0].plain:
             with suppress(NeedsFitError):
                 return self._read(partial(decomposed.predict, decomposed.without(deleted)), fold)
         return self._by_fit(fitter, fold)
-
-    def _shared(self, X: Any) -> FoldContext:
-        """The decomposition of all rows, if the models of all folds follow from it."""
-        shared = FoldContext(self.estimator, X, np.asarray(self.y))
-        route = depends(self.estimator, X, self.params).route
-        if route.name == "refit":
-            warnings.warn(
-                f"fitonce has no closed form for {type(self.estimator).__name__}: it is refitted "
-                "on every training set and position. To avoid this, pass an estimator of fitonce, "
-                "or a pipeline that ends in one.",
-                RefitWarning,
-                stacklevel=2,
-            )
-        if route.name == "one":
-            with suppress(RefusedError):  # all rows are refused, but a subset may be valid
-                shared.decompose(fit_weights(self.estimator, self.params))
-        return shared
 
     def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
         """Scores (positions,) of the model of one training set, fitted literally."""

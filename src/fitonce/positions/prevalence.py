@@ -107,10 +107,10 @@ class PrevalenceTest:
 
     def at(self, *, gamma0: float | None = None, level: float | None = None) -> Self:
         """The same permutations evaluated for another share or at another level."""
-        given: dict[str, Any] = {"gamma0": gamma0, "level": level}
-        chosen = {name: value for name, value in given.items() if value is not None}
-        _check_shares(chosen)
-        return replace(self, **chosen)
+        gamma0 = self.gamma0 if gamma0 is None else gamma0
+        level = self.level if level is None else level
+        _check_shares({"gamma0": gamma0, "level": level})
+        return replace(self, gamma0=gamma0, level=level)
 
     def __repr__(self) -> str:
         found = int(np.sum(self.pvalue_max <= self.level))

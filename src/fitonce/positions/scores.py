@@ -223,8 +223,7 @@ def generalize(
             f"{sizes.max()}: a model trained at one position is applied to the features of all "
             "others."
         )
-    classes = np.unique(y) if is_classifier(estimator) else None
-    measured = one_score(estimator, np.asarray(y), classes, scoring)
+    measured = one_score(estimator, y, scoring)
     work = TrainedHere(estimator, slices, y, splits, measured, params)
     xp, metric = namespace(slices.X), measured.measures[0].metric
     if not bool(xp.all(xp.isfinite(slices.X))):  # the error names the position
@@ -254,19 +253,17 @@ def prepared(
     return slices, y, splits
 
 
-def one_score(
-    estimator: Any, y: np.ndarray, classes: np.ndarray | None, scoring: Any, pooled: bool = False
-) -> Scoring:
+def one_score(estimator: Any, y: Any, scoring: Any, pooled: bool = False) -> Scoring:
     """Check that scoring is a single score."""
     if isinstance(scoring, (list, tuple, set, Mapping)):
         raise ValueError(
             f"scoring must be one score, got {scoring!r} instead: every position gets one number. "
             "Call the function again for another score."
         )
-    chosen = measures(
-        final_step(estimator), scoring, classifier=classes is not None, classes=classes
-    )
-    return Scoring(estimator, chosen, classes, y.ndim == 1, pooled)
+    classes = np.unique(y) if is_classifier(estimator) else None
+    model, classifier = final_step(estimator), classes is not None
+    chosen = measures(model, scoring, classifier=classifier, classes=classes)
+    return Scoring(estimator, chosen, classes, np.ndim(y) == 1, pooled)
 
 
 def check_lengths(slices: Slices, y: Any, groups: Any) -> None:
@@ -343,8 +340,7 @@ def _quick(
         return None
     if scoring in ("roc_auc", "balanced_accuracy") and not _all_tested(y, splits):
         return None  # there is something to warn about
-    classes = np.unique(y) if classifier else None
-    return one_score(estimator, np.asarray(y), classes, scoring).measures[0].metric
+    return one_score(estimator, y, scoring).measures[0].metric
 
 
 def _all_tested(y: Any, splits: list[Split]) -> bool:
