@@ -224,36 +224,78 @@ def test_verify_and_at_read_the_blocks_again():
 # ---- faults --------------------------------------------------------------------------------------
 
 
-def test_a_nan_is_told_with_its_block():
-    bad = X.copy()
-    bad[373, 1] = np.nan
-    with pytest.raises(
-        ValueError,
-        match=r"block 37 of the blocks \(from row 370\) contains NaN or infinity, first in its "
-        r"row 3 .* column 1",
-    ):
-        fitted(ESTIMATORS[0][0], open_rows(np.split(bad, 40)), LABELS)
+BAD = X.copy()
+BAD[373, 1] = np.nan
+SPOILT = {  # what is opened and read: the message
+    r"block 37 of the blocks \(from row 370\) contains NaN or infinity, first in its row 3 .* "
+    "column 1": lambda: open_rows(np.split(BAD, 40)).take(np.arange(N)),
+    r"block 1 of the blocks .* has 2 features, but earlier blocks have 3": lambda: open_rows(
+        [X[:10], X[10:20, :2]]
+    ),
+    r"block 1 .* is not numeric": lambda: open_rows([[[1.0, 2.0]], [["a", "b"]]]),
+    r"the source.* has no rows|the blocks has no rows": lambda: open_rows([X[:0]]),
+    "the iterator has no rows": lambda: open_rows(iter([])),
+    r"must be two-dimensional .* and not empty": lambda: open_rows(X[:0]),
+    r"rows by features.*shape \(400,\)": lambda: open_rows(X[:, 0]),
+    r"rows by features.*shape \(1, 400, 3\)": lambda: open_rows(X[None]),
+    r"block 0 of the blocks .* is a sparse matrix": lambda: open_rows(
+        lambda: [scipy.sparse.csr_array(X)]
+    ),
+    "block 1 has 200 rows but 199 targets": lambda: open_rows(
+        [(X[:200], LABELS[:200]), (X[200:], LABELS[200:399])]
+    ),
+    "the blocks have 400 rows but 200 targets": lambda: open_rows(
+        iter([(X[:200],), (X[200:], LABELS[200:])])
+    ),
+    r"inconsistent numbers of samples: \[400, 399\]": lambda: fitted(
+        ESTIMATORS[0][0], open_rows([X]), LABELS[:-1]
+    ),
+    "needs landmarks for rows in files": lambda: KernelFisherDiscriminant().fit(
+        open_rows([X]), LABELS
+    ),
+    "1 rows have zero weight: leave them out of the source": lambda: fitted(
+        ESTIMATORS[0][0], open_rows([X]), LABELS, np.r_[0.0, WEIGHTS[1:]]
+    ),
+    "needs the rows in memory": lambda: fitonce.permutation_test_score(
+        fitted(ESTIMATORS[0][0], X, LABELS), open_rows([X]), LABELS
+    ),
+}
 
 
-def test_blocks_of_another_width():
-    with pytest.raises(
-        ValueError, match=r"block 1 of the blocks .* has 2 features, but earlier blocks have 3"
-    ):
-        open_rows([X[:10], X[10:20, :2]]).take(np.arange(20))
+@pytest.mark.parametrize("message", SPOILT)
+def test_rows_that_are_none_are_told(message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        SPOILT[message]()
 
 
-def test_text_in_a_block():
-    with pytest.raises(ValueError, match=r"block 1 .* is not numeric"):
-        open_rows([[[1.0, 2.0]], [["a", "b"]]]).take(np.arange(2))
+FILES = {  # a file, what is read of it, and the message
+    "more than one column 'a'": ("a,a,y\n1,2,0\n3,4,1\n", {"target": "y"}),
+    "1 missing values in 'label'": ("a,label\n1,yes\n2,\n3,no\n", {"target": "label"}),
+    "columns contains 'weight', which is the target or the weight": (
+        "u,weight\n1,2\n",
+        {"target": "weight", "columns": ["u", "weight"]},
+    ),
+    "has no column 'species'; it has 'u', 'v'": ("u,v\n1,2\n", {"target": "species"}),
+    "column 'label' is string, not numbers|cannot be read": ("u,label\n1,a\n", {}),
+}
 
 
-def test_no_rows_at_all():
-    with pytest.raises(ValueError, match="has no rows"):
-        open_rows([])
-    with pytest.raises(ValueError, match="has no rows"):
-        open_rows(iter([]))
-    with pytest.raises(ValueError, match="has no rows"):
-        open_rows([X[:0]])
+@pytest.mark.parametrize("message", FILES)
+def test_columns_that_cannot_be_read_are_told(tmp_path, message):
+    require("pyarrow")
+    text, options = FILES[message]
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        open_rows(tmp_path / "t.csv", **options).take(np.arange(1))
+
+
+def test_unknown_files(tmp_path):
+    require("pyarrow")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        open_rows(tmp_path / "nothing.csv")
+    (tmp_path / "t.xlsx").write_text("?")
+    with pytest.raises(ValueError, match=r"not a \.parquet"):
+        open_rows(tmp_path / "t.xlsx")
 
 
 @pytest.mark.parametrize("cv", [None, 5])
@@ -291,35 +333,6 @@ def test_a_source_that_grows_between_passes():
         rows.take(np.arange(100))
 
 
-def test_arrays_that_are_no_rows():
-    for bad in (X[:, 0], X[:0], X[None]):
-        with pytest.raises(ValueError, match=r"must be two-dimensional .* and not empty"):
-            open_rows(bad)
-
-
-def test_sparse_blocks_are_told():
-    with pytest.raises(TypeError, match=r"block 0 of the blocks .* is a sparse matrix"):
-        open_rows(lambda: [scipy.sparse.csr_array(X)]).take(np.arange(3))
-
-
-def test_the_target_is_no_feature(tmp_path):
-    require("pyarrow")
-    with pytest.raises(
-        ValueError, match="columns contains 'weight', which is the target or the weight"
-    ):
-        open_rows(table(tmp_path, "csv"), target="weight", columns=["u", "weight"])
-
-
-def test_targets_of_another_length():
-    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[400, 399\]"):
-        fitted(ESTIMATORS[0][0], open_rows([X]), LABELS[:-1])
-    with pytest.raises(ValueError, match="block 1 has 200 rows but 199 targets"):
-        open_rows([(X[:200], LABELS[:200]), (X[200:], LABELS[200:399])])
-    for kind in (list, iter):
-        with pytest.raises(ValueError, match="the blocks have 400 rows but 200 targets"):
-            open_rows(kind([(X[:200],), (X[200:], LABELS[200:])]))
-
-
 def test_a_file_cut_short(tmp_path):
     require("pyarrow")
     path = table(tmp_path, "parquet")
@@ -346,49 +359,6 @@ def test_a_missing_value_in_a_file(tmp_path):
         fitted(ESTIMATORS[0][0], rows, None)
 
 
-def test_a_missing_label_in_a_csv_is_no_class(tmp_path):
-    require("pyarrow")
-    (tmp_path / "t.csv").write_text("a,label\n1,yes\n2,\n3,no\n")
-    with pytest.raises(ValueError, match="1 missing values in 'label'"):
-        open_rows(tmp_path / "t.csv", target="label")
-
-
-def test_columns_of_the_same_name(tmp_path):
-    require("pyarrow")
-    (tmp_path / "t.csv").write_text("a,a,y\n1,2,0\n3,4,1\n")
-    with pytest.raises(ValueError, match="more than one column 'a'"):
-        open_rows(tmp_path / "t.csv", target="y")
-
-
-def test_unknown_columns_and_files(tmp_path):
-    require("pyarrow")
-    path = table(tmp_path, "csv")
-    with pytest.raises(ValueError, match="has no column 'species'; it has 'u', 'v'"):
-        open_rows(path, target="species")
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        open_rows(tmp_path / "nothing.csv")
-    (tmp_path / "t.xlsx").write_text("?")
-    with pytest.raises(ValueError, match=r"not a \.parquet"):
-        open_rows(tmp_path / "t.xlsx")
-    with pytest.raises(ValueError, match=r"column 'label' is string, not numbers|cannot be read"):
-        open_rows(path, target="weight").take(np.arange(3))
-
-
-def test_landmarks_are_proposed_for_rows_in_blocks():
-    with pytest.raises(ValueError, match="needs landmarks for rows in files"):
-        KernelFisherDiscriminant().fit(open_rows([X]), LABELS)
-
-
-def test_rows_of_weight_zero_in_a_source():
-    with pytest.raises(ValueError, match="1 rows have zero weight: leave them out of the source"):
-        fitted(ESTIMATORS[0][0], open_rows([X]), LABELS, np.r_[0.0, WEIGHTS[1:]])
-
-
-def test_permutations_need_memory():
-    with pytest.raises(ValueError, match="needs the rows in memory"):
-        fitonce.permutation_test_score(fitted(ESTIMATORS[0][0], X, LABELS), open_rows([X]), LABELS)
-
-
 # ---- memory --------------------------------------------------------------------------------------
 
 
@@ -396,6 +366,7 @@ def test_blocks_do_not_depend_on_how_the_source_is_cut():
     expected = [block.tolist() for block in rechunked([X], 64)]
     for sizes in (UNEQUAL, [N], [1] * N, [64, 64, 272], [399, 1]):
         assert [block.tolist() for block in rechunked(cut(X, sizes), 64)] == expected
+    assert [len(block) for block in rechunked(cut(X, [128, 272]), 100)] == [100] * 4  # none empty
 
 
 def test_no_block_is_larger_than_the_budget(monkeypatch):
@@ -521,11 +492,3 @@ def test_weighted_folds_judge_by_their_own_models(penalty):
             )
             total += np.sum(WEIGHTS[test] * (NUMBERS[test] - refit.predict(X[test])) ** 2)
         np.testing.assert_allclose(-score, total / WEIGHTS.sum(), rtol=1e-9)
-
-
-@pytest.mark.parametrize("cuts", [[6], [2, 4], [1, 1, 4], [5, 1]])
-def test_blocks_of_one_size_have_no_empty_one_behind_them(cuts):
-    parts = np.split(np.arange(12.0).reshape(6, 2), np.cumsum(cuts)[:-1])
-    found = list(rechunked(parts, 3))
-    assert [len(block) for block in found] == [3, 3]
-    np.testing.assert_array_equal(np.concatenate(found), np.concatenate(parts))
