@@ -269,7 +269,10 @@ def test_rows_that_are_none_are_told(message):
 
 
 FILES = {  # a file, what is read of it, and the message
-    "more than one column 'a'": ("a,a,y\n1,2,0\n3,4,1\n", {"target": "y"}),
+    "multiple columns named a.* several columns of one name": (
+        "a,a,y\n1,2,0\n3,4,1\n",
+        {"target": "y"},
+    ),
     "1 missing values in 'label'": ("a,label\n1,yes\n2,\n3,no\n", {"target": "label"}),
     "columns contains 'weight', which is the target or the weight": (
         "u,weight\n1,2\n",
@@ -289,10 +292,15 @@ def test_columns_that_cannot_be_read_are_told(tmp_path, message):
         open_rows(tmp_path / "t.csv", **options).take(np.arange(1))
 
 
-def test_unknown_files(tmp_path):
-    require("pyarrow")
+def test_files_that_are_no_tables(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         open_rows(tmp_path / "nothing.csv")
+    pyarrow, twice = require("pyarrow"), tmp_path / "t.arrow"
+    values = pyarrow.record_batch([pyarrow.array([1.0])] * 2, names=["a", "a"])
+    with pyarrow.ipc.new_file(twice, values.schema) as writer:
+        writer.write_batch(values)
+    with pytest.raises(ValueError, match="several columns of one name"):
+        open_rows(twice)
     (tmp_path / "t.xlsx").write_text("?")
     with pytest.raises(ValueError, match=r"not a \.parquet"):
         open_rows(tmp_path / "t.xlsx")

@@ -200,11 +200,6 @@ def _file_rows(
         raise FileNotFoundError(f"there is no file {str(path)!r}.")
     table = TableFile(path, batch_rows)
     names = table.names()
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(
-            f"{str(path)!r} has more than one column {twice[0]!r}: column names must be unique."
-        )
     special = [name for name in (target, weight) if name is not None]
     for name in [*special, *(columns or [])]:
         if name not in names:
@@ -292,7 +287,7 @@ def _pyarrow() -> Any:
     """The package, imported only where files are read."""
     try:
         import pyarrow.csv
-        import pyarrow.parquet
+        import pyarrow.dataset
     except ImportError as error:
         raise ImportError(
             "reading rows from files needs pyarrow: pip install 'fitonce[files]'"
@@ -321,12 +316,7 @@ class TableFile:
     def names(self) -> list[str]:
         """The names of the columns."""
         with self._readable():
-            if self.kind == "parquet":
-                return list(self.arrow.parquet.ParquetFile(self.path).schema_arrow.names)
-            if self.kind == "arrow":
-                with self.arrow.ipc.open_file(self.path) as reader:
-                    return list(reader.schema.names)
-            return list(self._csv(None).schema.names)
+            return list(self._dataset().schema.names)
 
     def batches(self, columns: list[str] | None, numbers: Sequence[str] = ()) -> Iterator[Any]:
         """Record batches of some columns, all if None; `numbers` are known to be numeric.
@@ -336,7 +326,9 @@ class TableFile:
         """
         with self._readable():
             self._check_as_opened(columns)
-            for batch in self._batches(columns, numbers):
+            source = self._dataset(numbers)
+            at_once = {"batch_size": self.batch_rows, "batch_readahead": 1, "use_threads": False}
+            for batch in source.to_batches(columns=columns, **at_once):
                 batch.validate(full=True)
                 yield batch
 
@@ -355,37 +347,19 @@ class TableFile:
             f"longer match the targets that were read then. {OPEN_AGAIN}"
         )
 
-    def _batches(self, columns: list[str] | None, numbers: Sequence[str]) -> Iterator[Any]:
-        """Record batches as the reader of this kind of file gives them."""
-        if self.kind == "parquet":
-            yield from self.arrow.parquet.ParquetFile(self.path).iter_batches(
-                self.batch_rows, columns=columns
-            )
-        elif self.kind == "arrow":
-            with self.arrow.ipc.open_file(self.path) as reader:
-                for number in range(reader.num_record_batches):
-                    batch = reader.get_batch(number)
-                    yield batch if columns is None else batch.select(columns)
-        else:
-            yield from self._csv(columns, numbers)
-
-    def _csv(self, columns: list[str] | None, numbers: Sequence[str] = ()) -> Any:
-        """Columns known to be numeric are read as such: the first block may contain only integers.
-
-        An empty label is missing.
+    def _dataset(self, numbers: Sequence[str] = ()) -> Any:
+        """The file as pyarrow reads it. Columns of a CSV known to be numeric are read as such: the
+        first block may contain only integers. An empty label is missing.
         """
-        csv = self.arrow.csv
+        dataset, csv = self.arrow.dataset, self.arrow.csv
         types = {name: self.arrow.float64() for name in numbers}
-        return csv.open_csv(
-            self.path,
+        delimiter = "\t" if self.path.suffix.lower() == ".tsv" else ","
+        of_csv = dataset.CsvFileFormat(
             read_options=csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
-            parse_options=csv.ParseOptions(
-                delimiter="\t" if self.path.suffix.lower() == ".tsv" else ","
-            ),
-            convert_options=csv.ConvertOptions(
-                include_columns=columns, column_types=types, strings_can_be_null=True
-            ),
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True),
         )
+        return dataset.dataset(self.path, format=of_csv if self.kind == "csv" else self.kind)
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -401,5 +375,6 @@ class TableFile:
             ) from error
         except (self.arrow.ArrowException, OSError) as error:
             raise ValueError(
-                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or truncated."
+                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or truncated, or "
+                "have several columns of one name."
             ) from error
