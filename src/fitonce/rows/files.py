@@ -375,6 +375,6 @@ class TableFile:
             ) from error
         except (self.arrow.ArrowException, OSError) as error:
             raise ValueError(
-                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or truncated, or "
-                "have several columns of one name."
+                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or truncated "
+                "or have several columns of one name."
             ) from error
