@@ -356,6 +356,8 @@ def test_settings_that_the_program_chose_are_not_advised_against():
     answer = SimpleNamespace(score=score, n_samples=9, confusion=None, classes=None)
     assert warnings_of([text], answer, {"gamma": "tune", "alpha": "tune"}) == [said]
     assert warnings_of([text], answer, {"gamma": "tune", "alpha": "1e-9"}) == [text]
+    slow = "labels (…): the estimator is fitted for every permutation and fold. To avoid this, …"
+    assert warnings_of([slow], answer, {}) == []
 
 
 def test_a_column_has_one_use(folder):

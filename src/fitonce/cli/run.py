@@ -377,7 +377,8 @@ def permute_table(given: Given) -> None:
             confounds=parts.confounds,
             **taken(significance, given) | {"cv": parts.folds(given["cv"])},
         )
-    warnings = [message for message, _ in warned(caught)] + parts.hints
+    texts = (message for message, _ in warned(caught))
+    warnings = show.to_the_point(texts) + parts.hints
     screen.show(show.null(test), render.significance(test, said))
     screen.warn(warnings)
     found = {"statistic": said, "warnings": warnings, "permutation": summary_of(test, rows=True)}

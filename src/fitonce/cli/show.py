@@ -47,10 +47,10 @@ FOREST = "random forest"
 TIMES = re.compile(r" \(\d+ times\)$")
 ADVICE = re.compile(r" Use an? [^:]*\b(alpha|gamma)\b.*$")
 # warnings of the library that do not help the user of a table: its columns are scaled, unknown
-# categories are handled, and nested scores show whether a model predicts
+# categories are handled, nested scores show whether a model predicts, and bars how long it takes
 BESIDE_THE_POINT = re.compile(
     r"Found unknown categories|try kernel='linear'|scale the features|to have little noise"
-    r"|never tested by this cv"
+    r"|never tested by this cv|is fitted for every permutation and fold"
 )
 
 
@@ -251,6 +251,11 @@ def null(test: PermutationTest) -> Block:
 # ---- warnings ------------------------------------------------------------------------------------
 
 
+def to_the_point(texts: Iterable[str]) -> list[str]:
+    """Warnings of the library that help the user of a table."""
+    return [TIMES.sub("", text) for text in texts if not BESIDE_THE_POINT.search(text)]
+
+
 def warnings_of(
     texts: Iterable[str],
     answer: Assessment,
@@ -260,7 +265,7 @@ def warnings_of(
     """What the user should know about the result: each kind of warning once, and warnings that
     follow from the scores. Settings that the program chose are not advised against.
     """
-    plain = [TIMES.sub("", text) for text in texts if not BESIDE_THE_POINT.search(text)]
+    plain = to_the_point(texts)
     if {settings.get(name, "tune") for name in ("gamma", "alpha")} == {"tune"}:
         plain = [ADVICE.sub("", text) for text in plain]
     kinds = kinds_of((UserWarning, text) for text in plain)
