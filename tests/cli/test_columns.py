@@ -108,10 +108,6 @@ def test_a_copy_of_the_target_is_pointed_out():
     assert len(parts.hints) == 1 and "--drop code" in parts.hints[0]
     flipped = [*codes[:-1], codes[0]]  # one row differs
     assert not taken_apart(code=flipped, x=np.sin(np.arange(N))).hints
-    y = np.exp(np.sin(np.arange(N)))
-    frame = {"logarithm": np.log(y), "x": np.cos(np.arange(N)), "y": y}
-    hints = design(Table(pl.DataFrame(frame), "t.csv"), "y").hints
-    assert len(hints) == 1 and "'logarithm'" in hints[0]
 
 
 def test_a_perfect_score_gets_a_warning(folder):
@@ -190,12 +186,6 @@ def test_as_many_categories_as_memory_allows(monkeypatch):
 
 
 # ---- texts --------------------------------------------------------------------------------------
-
-
-def test_one_line_for_many_columns_with_decimal_commas():
-    columns = {f"v{i}": [f"{j % 7},{i}5" for j in range(N)] for i in range(20)}
-    notes = [note for note in taken_apart(**columns).notes if "decimal commas" in note]
-    assert notes == ["'v0', 'v1', 'v2', 'v3', 'v4', 'v5' and 14 more: decimal commas"]
 
 
 def test_numbers_too_large_to_compute_with_count_as_missing():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import threading
 from pathlib import Path
 
@@ -106,18 +105,6 @@ def test_places_that_cannot_be_written_are_noticed_first(place, command, model, 
     name = name.replace("good.png", "good.csv").replace("good.skops", "good.csv")
     Path("there" + Path(name).suffix).mkdir()
     says(run(*COMMANDS[command], "--out", name), "cannot be written", reason)
-
-
-def test_a_device_stays_a_device(model):
-    """As root, --out /dev/null once made a file of it."""
-    try:
-        os.mknod("null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-        Path("null").write_bytes(b"x")
-    except (AttributeError, OSError):
-        pytest.skip("needs the right to make a device")
-    result = run(*COMMANDS["predict"], "--out", "null")
-    assert result.exit_code == 0, result.output
-    assert Path("null").is_char_device()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

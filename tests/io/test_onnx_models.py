@@ -267,8 +267,6 @@ def test_one_row_and_many():
 
 def test_landmarks():
     X, y = data(n_classes=3)
-    if "landmarks" not in KernelFisherDiscriminant().get_params():
-        pytest.skip("this version has no landmarks")
     for kernel in ("rbf", "linear", "poly"):
         settings = {name: value for name, value in KERNELS[kernel].items() if name != "penalty"}
         model = KernelFisherDiscriminant(kernel, landmarks=12, random_state=0, **settings).fit(X, y)
