@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from model_files import assert_same_outputs, round_trip, two_classes
 
 from fitonce import LeastSquaresSVC, load, save
-from fitonce.io import limits
+from fitonce.io import contents
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_part_that_contains_itself(saved):
 
 
 def test_one_array_named_many_times(saved, monkeypatch):
-    monkeypatch.setattr(limits, "MOST_UNFOLDED", 1 << 24)
+    monkeypatch.setattr(contents, "MOST_UNFOLDED", 1 << 24)
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(1 << 17))
     array = {
@@ -141,7 +141,7 @@ def test_one_array_named_many_times(saved, monkeypatch):
 
 
 def test_an_archive_inside_a_member(sparse, monkeypatch):
-    monkeypatch.setattr(limits, "MOST_UNFOLDED", 1 << 24)
+    monkeypatch.setattr(contents, "MOST_UNFOLDED", 1 << 24)
 
     def change(members):
         name = next(name for name in members if name.endswith(".npz"))
@@ -196,7 +196,7 @@ def test_sparse_matrices_of_other_kinds(sparse, kind):
 @pytest.mark.parametrize("member", ["fitonce.json", "schema.json"])
 def test_a_text_of_brackets(saved, member):
     """Some 16 MB that fold to 16 kB, and would be a gigabyte of empty lists."""
-    text = b"[" + b"[]," * ((limits.MOST_HEADER - 10) // 3) + b"[]]"
+    text = b"[" + b"[]," * ((contents.MOST_HEADER - 10) // 3) + b"[]]"
     rewritten(saved, lambda members: members.update({member: text}))
     assert saved.stat().st_size < 100_000
     assert_refused(saved, r"claims to expand to 1\.\de\+09 bytes")
@@ -210,7 +210,7 @@ def test_a_text_of_brackets_inside_the_schema(saved):
 
 
 def test_a_long_header(saved):
-    text = b" " * (limits.MOST_HEADER + 1)
+    text = b" " * (contents.MOST_HEADER + 1)
     rewritten(saved, lambda members: members.update({"fitonce.json": text}))
     assert_refused(saved, r"fitonce\.json .*more than 16777216 bytes")
 

@@ -324,7 +324,7 @@ def test_a_wrong_label_is_an_error(monkeypatch):
     X, y = data()
     model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y)
     monkeypatch.setattr(model, "predict", lambda X: 1 - LeastSquaresSVC.predict(model, X))
-    monkeypatch.setattr("fitonce.io.onnx.convert.portable", lambda model: model)
+    monkeypatch.setattr("fitonce.io.onnx.model.portable", lambda model: model)
     with pytest.raises(ValueError, match="outputs of the graph differ"):
         to_onnx(model)
 

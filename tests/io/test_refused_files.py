@@ -26,7 +26,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from fitonce import KernelRidge, LeastSquaresSVC, Subsampling, load
-from fitonce.io import limits, saving
+from fitonce.io import contents, saving
 
 
 def rewritten(path, change):
@@ -451,7 +451,7 @@ def test_a_schema_that_is_nonsense(saved):
 
 
 def test_a_file_that_would_fill_the_memory(saved, monkeypatch):
-    monkeypatch.setattr(limits, "MOST_UNFOLDED", 1 << 20)
+    monkeypatch.setattr(contents, "MOST_UNFOLDED", 1 << 20)
     with zipfile.ZipFile(saved, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros.npy", bytes(1 << 27))
     with pytest.raises(ValueError, match=r"claims to expand to 1\.3e\+08 bytes"):

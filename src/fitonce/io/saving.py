@@ -29,8 +29,17 @@ from sklearn.base import BaseEstimator
 from ..core.atomic import write_atomically
 from ..estimators.fitted import final_step, is_committee, is_model
 from ..kernels import KernelSum
-from .contents import complete, full_name, portable, skops_io, untrusted
-from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
+from .contents import (
+    MOST_HEADER,
+    check_parts,
+    check_text,
+    check_unfolding,
+    complete,
+    full_name,
+    portable,
+    skops_io,
+    untrusted,
+)
 
 FORMAT = 1  # of model files; increased if an older fitonce could misread a newer file
 HEADER = "fitonce.json"

@@ -99,7 +99,7 @@ def to_onnx(
         _imported(package)
     if path is not None:
         check_place(path)
-    from .convert import converted  # needs these packages
+    from .model import converted  # needs these packages
 
     proto = converted(model, X, dtype, arithmetic, tolerance)
     if path is not None:
