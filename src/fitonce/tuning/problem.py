@@ -41,6 +41,18 @@ LINEAR = Kernel("linear")
 
 
 @dataclass(frozen=True)
+class Refits:
+    """Models of some rows of `data` that have no closed form: `make` makes a problem of rows. These
+    are `needed` for sets of rows that leave, and for the rows that are `alone`.
+    """
+
+    data: Data
+    make: Callable[[Data], Problem]
+    alone: np.ndarray
+    needed: Callable[[np.ndarray], bool]
+
+
+@dataclass(frozen=True)
 class Problem:
     """Training rows, their decomposition and their targets.
 
@@ -49,9 +61,8 @@ class Problem:
     Smoothers work on scaled targets, which `projected` holds.
 
     Confounds are free columns beside the bias; where they are removed, the smoother is a `Sum`, and
-    `Z` holds the features of landmarks. Where models without some rows have no closed form (of
-    confounds, and of landmarks that are dropped with their rows), `data` are the rows and `anew`
-    makes a problem of some of them.
+    `Z` holds the features of landmarks. Models without some rows may have no closed form (of
+    confounds, and of landmarks that are dropped with their rows): these are `refits`.
     """
 
     kernel: Kernel
@@ -64,8 +75,7 @@ class Problem:
     features: LandmarkMap | None = None
     Z: Array | None = None
     confounds: ConfoundBasis | None = None
-    data: Data | None = None
-    anew: Callable[[Data], Problem] | None = None
+    refits: Refits | None = None
 
     @property
     def n_samples(self) -> int:
@@ -288,41 +298,20 @@ class Problem:
 
     # ---- models that are fitted anew -----------------------------------------------------------
 
-    @cached_property
+    @property
     def alone(self) -> np.ndarray:
         """The rows whose leaving has no closed form."""
-        if self.anew is None:
-            return np.arange(0)
-        if self.confounds is None:
-            return np.unique(self._own_landmarks[self._own_landmarks >= 0])
-        return np.arange(self.n_samples) if self._basis_moves else self.confounds.full_leverage_rows
-
-    @property
-    def _basis_moves(self) -> bool:
-        """Whether basis functions depend on all rows that train: of the dual norm, less what
-        confounds explain.
-        """
-        return isinstance(self.smoother, Sum) and self.smoother.has_duals
-
-    @property
-    def _own_landmarks(self) -> np.ndarray:
-        """Which row each landmark is, -1 for none."""
-        assert self.data is not None and self.data.landmarks is not None
-        return self.data.landmarks.rows
+        return np.arange(0) if self.refits is None else self.refits.alone
 
     def fits_anew(self, deleted: np.ndarray) -> bool:
         """Whether the model without these rows has no closed form."""
-        if self.anew is None:
-            return False
-        if self.confounds is None:
-            return bool(np.isin(self._own_landmarks, deleted).any())
-        return self._basis_moves or not self.confounds.keeps_rank(deleted)
+        return self.refits is not None and self.refits.needed(deleted)
 
     def refit(self, deleted: np.ndarray, mu: float) -> Refit:
         """The model of the rows that are not deleted, decomposed anew."""
-        assert self.data is not None and self.anew is not None
+        assert self.refits is not None
         rows = kept = complement(deleted, self.n_samples)
-        data = replace(self.data, targets=self.targets, columns=None)
+        data = replace(self.refits.data, targets=self.targets, columns=None)
         some = data.rows(rows)
         if data.landmarks is not None:
             gone = deleted if self.confounds is None else deleted[:0]
@@ -330,7 +319,7 @@ class Problem:
             some = replace(some, landmarks=_some_of(data.landmarks, kept))
         if self.kernel.precomputed:
             some = replace(some, X=square_block(data.X, rows))
-        return Refit(self, self.anew(some), kept, mu)
+        return Refit(self, self.refits.make(some), kept, mu)
 
     def _refitted(self, mus: np.ndarray, deleted: np.ndarray, rows: np.ndarray) -> Array:
         """Values (m, k, t) of some rows by the models without those deleted."""
@@ -435,7 +424,7 @@ class Refit:
 
     def values(self, rows: np.ndarray) -> Array:
         """Predicted targets of the given rows."""
-        problem, data = self.problem, self.problem.data
-        assert data is not None
-        given = problem.kernel, rows_at(data.X, rows), problem.X
+        problem, refits = self.problem, self.problem.refits
+        assert refits is not None
+        given = problem.kernel, rows_at(refits.data.X, rows), problem.X
         return self.solution.values(*given, confounds=problem.confounds_of(rows))

@@ -21,7 +21,7 @@ from ..kernels import OVERFLOW, Kernel
 from ..landmarks.features import landmark_map
 from ..rows.blocks import ArrayRows
 from .decompose import FitIntercept, check_fits, decompose
-from .problem import LINEAR, Problem
+from .problem import LINEAR, Problem, Refits
 from .specification import Data
 
 
@@ -53,8 +53,16 @@ def exact_problem(
     problem = Problem(kernel, X, smoother, scale, fit_intercept, Y, projected)
     if basis is None:
         return problem
+    # basis functions of the dual norm, less what confounds explain, depend on all rows that train
+    every = removed and smoother.has_duals
+
+    def needed(deleted: np.ndarray) -> bool:
+        """Whether confounds lose rank."""
+        return every or not basis.keeps_rank(deleted)
+
     anew = partial(exact_problem, kernel=kernel, penalty=penalty, fit_intercept=True)
-    return replace(problem, confounds=basis, data=data, anew=anew)
+    alone = np.arange(problem.n_samples) if every else basis.full_leverage_rows
+    return replace(problem, confounds=basis, refits=Refits(data, anew, alone, needed))
 
 
 def landmark_problem(
@@ -86,8 +94,14 @@ def landmark_problem(
     problem = Problem(kernel, landmarks.points, smoother, *common)
     if not dropping:
         return problem
+
+    def needed(deleted: np.ndarray) -> bool:
+        """Whether landmarks leave."""
+        return bool(np.isin(landmarks.rows, deleted).any())
+
     anew = partial(landmark_problem, kernel=kernel, penalty=penalty, fit_intercept=fit_intercept)
-    return replace(problem, data=data, anew=anew)
+    alone = np.unique(landmarks.rows[landmarks.rows >= 0])
+    return replace(problem, refits=Refits(data, anew, alone, needed))
 
 
 def confounded_landmarks(data: Data, kernel: Kernel, penalty: str, mu: float | None) -> Problem:
@@ -101,7 +115,8 @@ def confounded_landmarks(data: Data, kernel: Kernel, penalty: str, mu: float | N
     features = landmark_map(kernel, data.landmarks.points, penalty, True)
     Z = features(data.X)
     linear = exact_problem(replace(data, X=Z, landmarks=None), LINEAR, "function", True, mu)
-    points = data.landmarks.points
-    model = replace(linear, kernel=kernel, X=points, features=features, Z=Z)
+    assert linear.refits is not None
     anew = partial(confounded_landmarks, kernel=kernel, penalty=penalty, mu=None)
-    return replace(model, data=data, anew=anew)
+    refits = replace(linear.refits, data=data, make=anew)
+    points = data.landmarks.points
+    return replace(linear, kernel=kernel, X=points, features=features, Z=Z, refits=refits)

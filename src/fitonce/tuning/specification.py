@@ -17,6 +17,7 @@ from ..core.holdout import Deletion
 from ..core.refused import RefusedError
 from ..core.rows import dense_like, is_rows
 from ..kernels import EUCLIDEAN, PARAMETERS, RADIAL, Kernel, SumPlan, central_gamma, gamma_of
+from ..kernels.sums import is_word
 from ..landmarks.choice import Landmarks
 from .criterion import Criterion
 from .decompose import FitIntercept
@@ -139,11 +140,6 @@ TUNED_VALUES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def is_option(value: Any, *names: str) -> bool:
-    """Whether a parameter is one of these words; arrays are not compared."""
-    return isinstance(value, str) and value in names
-
-
 @dataclass(frozen=True)
 class Specification:
     """A model with its parameters as given: numbers, or words such as "tune".
@@ -180,7 +176,7 @@ class Specification:
     @property
     def tunes_gamma(self) -> bool:
         has_gamma = any("gamma" in used_by(family) for family in self.families)
-        return has_gamma and is_option(self.gamma, "tune")
+        return has_gamma and is_word(self.gamma, "tune")
 
     @property
     def tunes_sum(self) -> bool:
@@ -209,7 +205,7 @@ class Specification:
         options |= {
             name: values
             for name, values in TUNED_VALUES.items()
-            if (name in used or name == "penalty") and is_option(getattr(self, name), "tune")
+            if (name in used or name == "penalty") and is_word(getattr(self, name), "tune")
         }
         combinations = itertools.product(*options.values())
         return [dict(zip(options, values, strict=True)) for values in combinations]
@@ -241,7 +237,7 @@ class Specification:
         centre: dict[str, Any] = {"degree": 3, "coef0": 1.0}
         if self.tunes_gamma and "gamma" in used_by(family):
             centre["gamma"] = central_gamma(family, data.X, data.weights)
-        tuned = {n: v for n, v in centre.items() if is_option(getattr(self, n), "tune")}
+        tuned = {n: v for n, v in centre.items() if is_word(getattr(self, n), "tune")}
         return self.kernel_at(data, tuned)
 
 
