@@ -68,19 +68,15 @@ def gather(
                 break
 
 
-def write(script: str, results: dict[str, Any], name: str | None = None) -> Path:
-    """Results as JSON, with the script that made them (and the entry of its list: "models.py
-    forty"), the day, the commit, the processor, the versions of everything that took part, the
-    threads and the hashes of the code (provenance.py). The file has the script's name, or another.
-
-    Written atomically, floats with six digits, a line for each value of the first two levels.
+def record(script: str, results: dict[str, Any]) -> dict[str, Any]:
+    """Results with the script that made them (and the entry of its list: "models.py forty"), the
+    day, the commit, the processor, the versions of everything that took part, the threads and the
+    hashes of the code (provenance.py).
     """
     import provenance
 
-    file, _, entry = script.partition(" ")
-    script = f"benchmarks/{Path(file).name} {entry}".strip()
-    path = RESULTS / f"{name or Path(file).stem}.json"
-    record = {
+    script = f"benchmarks/{script}"
+    return {
         "script": script,
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit(),
@@ -90,8 +86,18 @@ def write(script: str, results: dict[str, Any], name: str | None = None) -> Path
         "inputs": provenance.inputs(script),
         **results,
     }
+
+
+def write(script: str, results: dict[str, Any], name: str | None = None) -> Path:
+    """The record as JSON; the file has the script's name, or another one.
+
+    Written atomically, floats with six digits, a line for each value of the first two levels.
+    """
+    file, _, entry = script.partition(" ")
+    path = RESULTS / f"{name or Path(file).stem}.json"
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(compact(record) + "\n", encoding="utf-8")
+    made = record(f"{Path(file).name} {entry}".strip(), results)
+    temporary.write_text(compact(made) + "\n", encoding="utf-8")
     temporary.replace(path)
     return path
 

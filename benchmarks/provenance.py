@@ -189,7 +189,9 @@ def results() -> dict[str, dict[str, Any]]:
     for path in sorted(RESULTS.rglob("*.json")):
         if path != NOTES:
             loaded = json.loads(path.read_text(encoding="utf-8"))
-            found[path.relative_to(RESULTS).with_suffix("").as_posix()] = loaded
+            name = path.relative_to(RESULTS).with_suffix("").as_posix()
+            found |= {f"{name}: {task}": one for task, one in loaded.get("tasks", {}).items()}
+            found[name] = loaded
     return {name: one for name, one in found.items() if "script" in one}
 
 

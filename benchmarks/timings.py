@@ -1,15 +1,20 @@
 """How long each task takes, how that grows, and what it stands beside.
 
-    python benchmarks/timings.py                  # everything; goes on where it was interrupted
+    python benchmarks/timings.py --jobs 16        # everything, a core each; about eight minutes
     python benchmarks/timings.py --only folds     # tasks whose names contain a word
-    python benchmarks/timings.py --jobs 8         # tasks in processes of their own, one core each
-    python benchmarks/timings.py --write          # results/timings.json from the finished tasks
+    python benchmarks/timings.py --quick          # the smallest size of each, nothing is written
+    python benchmarks/timings.py --beside BASE    # ten tasks of this checkout beside another one
+    python benchmarks/timings.py --beside BASE --allow 1.1   # fails where a median is slower
 
 A task names sizes, and for each size makes its sides: ours, a peer, a floor (what no method of this
 kind can do without). All sides of a size run in turn in one process on one thread; the shortest
 processor time of several rounds counts. Memory is the growth of the peak during one more run
-(Linux). A peer that would take minutes is run on a part and scaled, and the task says so. Slopes
-are those of log time over log size, for the upper half of the sizes.
+(Linux). A peer that would take minutes is run on a part and scaled, and the result says so. Slopes
+are those of log time over log size, for the upper half of the sizes. Sides whose package is not
+installed are left out. A run replaces its tasks in results/timings.json and leaves the others.
+
+With `--beside`, each checkout runs in a process of its own, both in turn, so that other work hits
+them alike: medians in milliseconds, their ratio, and the ratio of the shortest times.
 """
 
 from __future__ import annotations
@@ -17,22 +22,33 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import common
 import numpy as np
 import scipy.linalg
 import sklearn.model_selection
+from sklearn.datasets import make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge as PlainRidge
+from sklearn.linear_model import RidgeClassifier, RidgeClassifierCV
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import fitonce
@@ -41,8 +57,12 @@ from fitonce import (
     KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
+    positions,
 )
+from fitonce.core import rows as host_rows
+from fitonce.report import write_report
 
+ROOT = Path(__file__).resolve().parent.parent
 PARTS = Path(__file__).parent / "tmp" / "timings"
 ALPHAS = 2.0 ** np.arange(-10, 11)
 GRID = {"gamma": 2.0 ** np.arange(-12, 4), "C": 2.0 ** np.arange(-4, 9)}
@@ -54,12 +74,15 @@ Sides = dict[str, Side]
 class Task:
     """`sides(size)` makes what runs in turn; a peer's time is multiplied by `scaled(size)`."""
 
-    name: str
     unit: str
     sizes: tuple[int, ...]
     sides: Callable[[int], Sides]
     scaled: dict[str, Callable[[int], float]] = field(default_factory=dict)
     repeats: int = 3
+
+
+def installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 def rows(n: int, p: int = 10, n_classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -109,6 +132,7 @@ def default_fit(n: int) -> Sides:
         "fitonce": lambda: KernelFisherDiscriminant().fit(X, y),
         'kernel="tune"': lambda: KernelFisherDiscriminant("tune").fit(X, y),
         "committee": lambda: KernelCommitteeClassifier().fit(X, y),
+        'search="full"': lambda: KernelFisherDiscriminant(search="full").fit(X, y),
         "eigh": eigh_of(X),
     }
     if n <= 500:
@@ -162,6 +186,9 @@ def permutations(n: int, n_classes: int = 2) -> Sides:
         'permute="resplit"': lambda: test(
             model, X, y, n_permutations=1000, permute="resplit", **fixed
         ),
+        "scikit-learn, same estimator": lambda: refit(
+            model, X, y, n_permutations=1, cv=folds, random_state=0
+        ),
         "scikit-learn, SVC": lambda: refit(svc, K, y, n_permutations=2, **fixed),
         "one matrix product": lambda: K @ labels,
     }
@@ -180,33 +207,29 @@ def tuned_permutations(n: int) -> Sides:
 
 
 def many_targets(n_targets: int, p: int) -> Sides:
-    from himalaya.backend import set_backend
-    from himalaya.kernel_ridge import KernelRidgeCV
-
-    set_backend("numpy")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, p))
     Y = X @ rng.normal(size=(p, n_targets)) / np.sqrt(p) + rng.normal(size=(1000, n_targets))
     alphas, folds = np.logspace(0, 6, 15), KFold(5)
     options: dict[str, Any] = {"kernel": "linear", "cv": folds}
     ours = KernelRidge(alphas, alpha_per_target=True, fit_intercept=False, **options)
-    theirs = KernelRidgeCV(alphas=alphas, **options)
-    return {"fitonce": lambda: ours.fit(X, Y), "himalaya": lambda: theirs.fit(X, Y)}
+    sides: Sides = {"fitonce": lambda: ours.fit(X, Y)}
+    if installed("himalaya"):
+        from himalaya.backend import set_backend
+        from himalaya.kernel_ridge import KernelRidgeCV
+
+        set_backend("numpy")
+        sides["himalaya"] = lambda: KernelRidgeCV(alphas=alphas, **options).fit(X, Y)
+    return sides
 
 
-def landmarks(n: int) -> Sides:
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import RidgeClassifierCV
-    from sklearn.pipeline import make_pipeline
-
+def landmarks(n: int, m: int = 300) -> Sides:
     X, y = rows(n, p=20)
-    points, W = X[:300].copy(), np.random.default_rng(0).normal(size=(300, 300))
-    ours = LeastSquaresSVC(
-        gamma=0.02, alpha=ALPHAS, landmarks=300, criterion="squared_error", calibration=None
-    )
-    peer = make_pipeline(
-        Nystroem(gamma=0.02, n_components=300, random_state=0), RidgeClassifierCV(ALPHAS)
-    )
+    points, W = X[:m].copy(), np.random.default_rng(0).normal(size=(m, m))
+    given: dict[str, Any] = {"criterion": "squared_error", "calibration": None}
+    ours = LeastSquaresSVC(gamma=0.02, alpha=ALPHAS, landmarks=m, random_state=0, **given)
+    features = Nystroem(gamma=0.02, n_components=m, random_state=0)
+    peer = make_pipeline(features, RidgeClassifierCV(ALPHAS))
 
     def bare() -> None:
         for start in range(0, n, 4096):
@@ -219,32 +242,102 @@ def landmarks(n: int) -> Sides:
     }
 
 
-def intervals(n: int) -> Sides:
-    from mapie.regression import CrossConformalRegressor
+def blocks(elements: int) -> Sides:
+    """60,000 rows on 300 landmarks, in blocks of so many features."""
+    X, y = rows(60_000, p=20)
 
+    def fitted(penalty: str) -> Side:
+        def run() -> None:
+            host_rows.HOST_ELEMENTS = elements
+            given: dict[str, Any] = {"gamma": 0.05, "alpha": ALPHAS, "landmarks": X[:300]}
+            KernelRidge(penalty=penalty, **given).fit(X, y.astype(float))
+
+        return run
+
+    return {"fitonce": fitted("function"), "fitonce, dual norm": fitted("dual")}
+
+
+def columns(p: int) -> Sides:
+    X, y = rows(500, p)
+    model = KernelFisherDiscriminant("linear", alpha=1.0)
+    score, peer = sklearn.model_selection.cross_val_score, RidgeClassifier()
+    return {
+        "fitonce": lambda: fitonce.cross_val_score(model, X, y, cv=10),
+        "scikit-learn, RidgeClassifier": lambda: score(peer, X, y, cv=10),
+    }
+
+
+def decoding(n_times: int) -> Sides:
+    """300 epochs of 64 channels, five folds: 1,000 permutations, scores, and time by time."""
+    rng, folds = np.random.default_rng(0), StratifiedKFold(5)
+    y = rng.permutation(np.arange(300) % 2)
+    X = rng.normal(size=(300, 64, n_times))
+    X[:, :8, n_times // 3 : n_times // 2] += 0.3 * y[:, None, None]
+    model = KernelFisherDiscriminant("linear", alpha=1.0)
+    sides: Sides = {
+        "fitonce": lambda: positions.permutation_test(model, X, y, cv=folds, n_permutations=1000)
+    }
+    scaled = (
+        make_pipeline(StandardScaler(), model),
+        make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()),
+    )
+    for end, ours, theirs in (("", model, LinearDiscriminantAnalysis()), (", scaled", *scaled)):
+        sides[f"scores{end}"] = partial(positions.cross_val_score, ours, X, y, cv=folds)
+        sides[f"time × time{end}"] = partial(positions.generalize, ours, X, y, cv=folds)
+        if installed("mne"):
+            from mne import decoding as mne
+
+            given = {"scoring": "accuracy", "verbose": "ERROR"}
+            refit = partial(mne.cross_val_multiscore, X=X, y=y, cv=folds, verbose="ERROR")
+            sliding = mne.SlidingEstimator(theirs, **given)
+            sides[f"MNE, scores{end}"] = partial(refit, sliding)
+            sides[f"MNE, time × time{end}"] = partial(
+                refit, mne.GeneralizingEstimator(theirs, **given)
+            )
+            if not end:
+                sides["MNE"] = partial(refit, sliding, y=rng.permutation(y))
+    return sides
+
+
+def page(n: int) -> Sides:
+    """A report of two classes: twelve columns, and two, with boundaries; five classes."""
+
+    def written(n_classes: int, p: int) -> Side:
+        X, y = make_classification(
+            n, p, n_informative=min(p, 8), n_redundant=0, n_classes=n_classes,
+            n_clusters_per_class=1, class_sep=0.7, random_state=0,
+        )  # fmt: skip
+        model, path = KernelFisherDiscriminant().fit(X, y), Path(tempfile.mkdtemp()) / "page.html"
+        return lambda: write_report(path, model, X, y)
+
+    return {
+        "fitonce": written(2, 12),
+        "2 columns": written(2, 2),
+        "5 classes": written(5, 12),
+    }
+
+
+def intervals(n: int) -> Sides:
     X, y = rows(n, p=5)
     X_new = np.random.default_rng(1).normal(size=(1000, 5))
-
-    def refits() -> Any:
-        plain = PlainRidge(alpha=0.1, kernel="rbf", gamma=0.2)
-        model = CrossConformalRegressor(
-            plain, confidence_level=0.9, method="plus", cv=n, conformity_score="absolute"
-        )
-        return model.fit_conformalize(X, y).predict_interval(X_new)
-
     ours = KernelRidge(0.1, gamma=0.2, fit_intercept=False)
-    return {
-        "fitonce": lambda: ours.fit(X, y).predict_interval(X_new, 0.9),
-        "MAPIE": refits,
-    }
+    sides: Sides = {"fitonce": lambda: ours.fit(X, y).predict_interval(X_new, 0.9)}
+    if installed("mapie"):
+        from mapie.regression import CrossConformalRegressor
+
+        given: dict[str, Any] = {"method": "plus", "conformity_score": "absolute"}
+        plain = PlainRidge(alpha=0.1, kernel="rbf", gamma=0.2)
+        model = CrossConformalRegressor(plain, confidence_level=0.9, cv=n, **given)
+        sides["MAPIE"] = lambda: model.fit_conformalize(X, y).predict_interval(X_new)
+    return sides
 
 
 def assessed(n: int) -> Sides:
     X, y = rows(n)
     fixed = KernelFisherDiscriminant(gamma=0.1, alpha=1.0)
     return {
-        "fitonce, fixed": lambda: fitonce.assess(fixed, X, y, permutations=0),
-        "fitonce, tuned": lambda: fitonce.assess(KernelFisherDiscriminant(), X, y, permutations=0),
+        "fitonce": lambda: fitonce.assess(fixed, X, y, permutations=0),
+        "tuned": lambda: fitonce.assess(KernelFisherDiscriminant(), X, y, permutations=0),
         "10 × 10 fits of SVC": lambda: sklearn.model_selection.cross_val_score(
             SVC(gamma=0.1), X, y, cv=sklearn.model_selection.RepeatedStratifiedKFold(n_splits=10)
         ),
@@ -255,55 +348,58 @@ def all_pairs(n: int) -> float:
     return n * (n - 1) / 2
 
 
-TASKS = (
-    Task("fit, fixed parameters", "rows", (60, 500, 1000, 2000, 4000), fixed_fit),
-    Task("fit, 21 alphas", "rows", (500, 1000, 2000), path_fit),
-    Task("fit, gamma and alpha tuned", "rows", (60, 250, 500, 1000, 2000), default_fit, repeats=2),
-    Task("10 folds", "rows", (250, 500, 1000, 2000), ten_folds),
-    Task(
-        "leave-one-out",
-        "rows",
-        (250, 500, 1000, 2000),
-        leave_one_out,
-        {
-            "scikit-learn, same estimator": lambda n: n / 10,
-            "scikit-learn, SVC": lambda n: n / 10,
-        },
+A_TENTH = {name: lambda n: n / 10 for name in ("scikit-learn, same estimator", "scikit-learn, SVC")}
+LABELINGS = {
+    "scikit-learn, same estimator": lambda n: 1000 / 2,
+    "scikit-learn, SVC": lambda n: 1000 / 3,
+}
+ROWS = (250, 500, 1000, 2000)
+TASKS = {
+    "fit, fixed parameters": Task("rows", (60, 500, 1000, 2000, 4000), fixed_fit),
+    "fit, 21 alphas": Task("rows", (500, 1000, 2000), path_fit),
+    "fit, gamma and alpha tuned": Task("rows", (60, 250, 500, 1000, 2000), default_fit, repeats=2),
+    "10 folds": Task("rows", ROWS, ten_folds),
+    "10 folds of 500 rows": Task("columns", (100, 1000, 10_000), columns),
+    "leave-one-out": Task("rows", ROWS, leave_one_out, A_TENTH),
+    "leave-pair-out": Task("rows", ROWS[:3], pairs, {"a fit for every pair": all_pairs}),
+    "1,000 permutations, 2 classes": Task("rows", ROWS, permutations, LABELINGS),
+    "1,000 permutations, 5 classes": Task(
+        "rows", ROWS[:3], lambda n: permutations(n, 5), LABELINGS, repeats=2
     ),
-    Task("leave-pair-out", "rows", (250, 500, 1000), pairs, {"a fit for every pair": all_pairs}),
-    Task(
-        "1,000 permutations, 2 classes",
-        "rows",
-        (250, 500, 1000, 2000),
-        permutations,
-        {"scikit-learn, SVC": lambda n: 1000 / 3},
+    "999 permutations, tuned": Task("rows", (100, 200), tuned_permutations, repeats=1),
+    "targets, 200 columns": Task(
+        "targets", (1000, 2500, 5000), lambda t: many_targets(t, 200), repeats=2
     ),
-    Task(
-        "1,000 permutations, 5 classes",
-        "rows",
-        (250, 500, 1000),
-        lambda n: permutations(n, 5),
-        {"scikit-learn, SVC": lambda n: 1000 / 3},
+    "targets, 5,000 columns": Task(
+        "targets", (1000, 2500, 5000), lambda t: many_targets(t, 5000), repeats=2
     ),
-    Task("999 permutations, tuned", "rows", (100, 200, 500), tuned_permutations, repeats=1),
-    Task(
-        "targets, 200 columns",
-        "targets",
-        (1000, 2500, 5000),
-        lambda t: many_targets(t, 200),
-        repeats=2,
+    "300 landmarks, 21 alphas": Task("rows", (20_000, 80_000, 320_000), landmarks, repeats=1),
+    "21 alphas, 40,000 rows": Task(
+        "landmarks", (100, 300, 1000), lambda m: landmarks(40_000, m), repeats=1
     ),
-    Task(
-        "targets, 5,000 columns",
-        "targets",
-        (1000, 2500, 5000),
-        lambda t: many_targets(t, 5000),
-        repeats=2,
+    "500 landmarks, 21 alphas": Task(
+        "rows", (250_000, 1_000_000), lambda n: landmarks(n, 500), repeats=1
     ),
-    Task("300 landmarks, 21 alphas", "rows", (20_000, 80_000, 320_000), landmarks, repeats=2),
-    Task("jackknife+ for 1,000 rows", "rows", (250, 500), intervals, repeats=1),
-    Task("assess", "rows", (60, 200, 500), assessed, repeats=1),
-)
+    "blocks of rows": Task("features", tuple(2**k for k in range(18, 25, 2)), blocks, repeats=2),
+    "decoding, 1,000 permutations": Task(
+        "times", (20, 200), decoding, {"MNE": lambda t: 1000}, repeats=2
+    ),
+    "jackknife+ for 1,000 rows": Task("rows", (250, 500), intervals, repeats=1),
+    "assess": Task("rows", (60, 200, 500), assessed, repeats=1),
+    "report": Task("rows", (150, 1000, 2000), page, repeats=1),
+}
+GUARDED = {
+    "fit, fixed parameters": 1000,
+    "fit, 21 alphas": 1000,
+    "fit, gamma and alpha tuned": 250,
+    "10 folds": 1000,
+    "leave-one-out": 500,
+    "1,000 permutations, 2 classes": 500,
+    "targets, 200 columns": 1000,
+    "300 landmarks, 21 alphas": 20_000,
+    "decoding, 1,000 permutations": 20,
+    "assess": 60,
+}
 
 
 # ---- measuring -----------------------------------------------------------------------------------
@@ -335,21 +431,6 @@ def measure(task: Task, size: int) -> dict[str, dict[str, float]]:
     }
 
 
-def part(task: Task) -> Path:
-    return PARTS / ("".join(c if c.isalnum() else "-" for c in task.name) + ".json")
-
-
-def run(task: Task) -> None:
-    """All sizes that are not there yet, written one after the other."""
-    path = part(task)
-    found = json.loads(path.read_text()) if path.exists() else {}
-    for size in task.sizes:
-        if str(size) not in found:
-            found[str(size)] = measure(task, size)
-            path.write_text(json.dumps(found))
-            print(task.name, size, {k: round(v["seconds"], 4) for k, v in found[str(size)].items()})
-
-
 def slopes(found: dict[str, dict[str, dict[str, float]]]) -> dict[str, float]:
     """By side: the slope of log seconds over log size, upper half."""
     sizes = sorted(map(int, found))
@@ -360,46 +441,120 @@ def slopes(found: dict[str, dict[str, dict[str, float]]]) -> dict[str, float]:
             np.polyfit(np.log(upper), np.log([found[str(n)][name]["seconds"] for n in upper]), 1)[0]
         )
         for name in sides
+        if len(upper) > 1
     }
 
 
-def finished() -> Iterator[tuple[str, dict[str, Any]]]:
-    for task in TASKS:
-        if part(task).exists():
-            found = json.loads(part(task).read_text())
-            scaled = sorted(task.scaled)
-            yield (
-                task.name,
-                {"unit": task.unit, "scaled": scaled, "sizes": found, "slopes": slopes(found)},
-            )
+def run(name: str, quick: bool = False) -> None:
+    """All sizes, one after the other; what is written stands in a file of its own."""
+    task, found = TASKS[name], {}
+    for size in task.sizes[: 1 if quick else None]:
+        found[str(size)] = measure(task, size)
+        print(name, size, {k: round(v["seconds"], 4) for k, v in found[str(size)].items()})
+    if not quick:
+        part = {"unit": task.unit, "scaled": sorted(task.scaled), "sizes": found}
+        record = common.record(f"timings.py {name}", part | {"slopes": slopes(found)})
+        path = PARTS / ("".join(c if c.isalnum() else "-" for c in name) + ".json")
+        path.write_text(json.dumps({name: record}), encoding="utf-8")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="part of a task's name")
-    parser.add_argument("--jobs", type=int, default=1, help="tasks at a time")
-    parser.add_argument("--write", action="store_true", help="nothing is run")
-    arguments = parser.parse_args()
-    PARTS.mkdir(parents=True, exist_ok=True)
-    warnings.simplefilter("ignore")
-    chosen = [task for task in TASKS if arguments.only in task.name]
-    if not arguments.write and arguments.jobs > 1:
-        in_processes(chosen, arguments.jobs)
-    elif not arguments.write:
-        for task in chosen:
-            run(task)
-    print(common.write(__file__, {"tasks": dict(finished())}))
+def merged() -> Path:
+    """The tasks that were run, in the place of those in the result."""
+    path = common.RESULTS / "timings.json"
+    tasks = json.loads(path.read_text(encoding="utf-8"))["tasks"]
+    for part in sorted(PARTS.glob("*.json")):
+        tasks |= json.loads(part.read_text(encoding="utf-8"))
+        part.unlink()
+    tasks = {name: tasks[name] for name in TASKS if name in tasks}
+    path.write_text(common.compact({"tasks": tasks}) + "\n", encoding="utf-8")
+    return path
 
 
-def in_processes(chosen: list[Task], jobs: int) -> None:
-    """Every task in a process of its own, some at a time."""
+def in_processes(chosen: list[str], jobs: int) -> None:
+    """Every task in a process of its own, some at a time, the longest first."""
     waiting, running = list(chosen), []
     while waiting or running:
         while waiting and len(running) < jobs:
-            command = [sys.executable, __file__, "--only", waiting.pop(0).name]
+            command = [sys.executable, __file__, "--part", waiting.pop()]
             running.append(subprocess.Popen(command))
         running = [process for process in running if process.poll() is None]
         time.sleep(0.2)
+
+
+# ---- two checkouts -------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Run the guarded tasks named on standard input, and answer with seconds."""
+    sides = {name: TASKS[name].sides(size)["fitonce"] for name, size in GUARDED.items()}
+    for line in sys.stdin:
+        start = time.perf_counter()
+        sides[line.strip()]()
+        print(time.perf_counter() - start, flush=True)
+
+
+class Checkout:
+    """A process with one version of the package."""
+
+    def __init__(self, root: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--serve"],
+            env={**os.environ, "PYTHONPATH": str(root / "src")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def seconds(self, name: str) -> float:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(name + "\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+
+def beside(base: Path, rounds: int, allow: float, only: str) -> None:
+    sides, slower = [Checkout(base.resolve()), Checkout(ROOT)], []
+    print(f"{'':34s}{'base, ms':>10s}{'now, ms':>10s}{'ratio':>8s}{'of shortest':>13s}")
+    for name in (name for name in GUARDED if only in name):
+        times = np.array([[side.seconds(name) for side in sides] for _ in range(rounds + 1)])[1:]
+        before, now = (1e3 * median(column) for column in times.T)
+        shortest = np.divide(*times.min(axis=0)[::-1])
+        print(f"{name:34s}{before:10.1f}{now:10.1f}{now / before:8.2f}{shortest:13.2f}", flush=True)
+        slower += [name] if now > allow * before else []
+    if slower:
+        raise SystemExit(f"slower than the base: {', '.join(slower)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="part of a task's name")
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes, nothing written")
+    parser.add_argument("--jobs", type=int, default=1, help="tasks at a time")
+    parser.add_argument("--beside", type=Path, metavar="BASE", help="another checkout")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--allow", type=float, default=float("inf"))
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    PARTS.mkdir(parents=True, exist_ok=True)
+    if given.serve:
+        return serve()
+    if given.part:
+        return run(given.part)
+    if given.beside:
+        return beside(given.beside, given.rounds, given.allow, given.only)
+    chosen = [name for name in TASKS if given.only in name]
+    if given.jobs > 1:
+        in_processes(chosen, given.jobs)
+    else:
+        for name in chosen:
+            run(name, given.quick)
+    if not given.quick:
+        print(merged())
 
 
 if __name__ == "__main__":

@@ -26,10 +26,14 @@ def result(name: str) -> dict[str, Any]:
     return loaded
 
 
-def made_by(tables: str, *names: str) -> str:
-    """Tables with the scripts, and the versions that they ran with, in a sentence below them."""
+def made_by(tables: str, *names: str, tasks: tuple[str, ...] = ()) -> str:
+    """Tables with the scripts, and the versions that they ran with, in a sentence below them; of a
+    result with tasks those that are named.
+    """
     found = [result(name) for name in names]
-    scripts = ", ".join(f"`{one.get('made_by') or one['script']}`" for one in found)
+    if tasks:
+        found = [found[0]["tasks"][task] for task in tasks]
+    scripts = ", ".join(dict.fromkeys(f"`{script_of(one)}`" for one in found))
     versions = found[0]["versions"]
     where = f", {found[0]['device']}" if "device" in found[0] else ", one thread"
     note = wrapped(
@@ -37,6 +41,14 @@ def made_by(tables: str, *names: str) -> str:
         f"scikit-learn {versions['sklearn']}{where}."
     )
     return f"{tables}\n{note}"
+
+
+def script_of(found: dict[str, Any]) -> str:
+    """The former script that has made a result, or today's, tasks of one list as one."""
+    if "made_by" in found:
+        return str(found["made_by"])
+    script = str(found["script"])
+    return script.split()[0] if "timings.py" in script or "gpu.py" in script else script
 
 
 def duration(seconds: float) -> str:
@@ -60,20 +72,42 @@ def timed() -> dict[str, Any]:
 
 
 def speed() -> str:
-    """Every task at its largest size with a peer: ours, the peer, the ratio of the times."""
+    """Every task at its largest size with a peer: times, growth, and memory of ours."""
     rows = []
     for name, task in timed().items():
         sized = [(int(size), sides) for size, sides in task["sizes"].items() if peers(sides)]
         if not sized:
             continue
         size, sides = max(sized, key=lambda pair: pair[0])
-        ours = next(iter(sides.values()))["seconds"]
         for peer in peers(sides):
-            theirs = sides[peer]["seconds"]
+            side = peer.removeprefix("MNE, ") if peer.startswith("MNE, ") else "fitonce"
+            own, theirs = sides[side], sides[peer]["seconds"]
             note = ", extrapolated" if peer in task["scaled"] else ""
-            times = duration(ours), f"{peer}{note}", duration(theirs), ratio(theirs / ours)
-            rows.append([f"{name}, {size:,} {task['unit']}", *times])
-    return made_by(table(["task", "fitonce", "beside", "time", "times faster"], rows), "timings")
+            cells = [duration(own["seconds"]), slope(task, side), memory(own)]
+            cells += [f"{peer}{note}", duration(theirs), slope(task, peer)]
+            rows.append(
+                [
+                    f"{label(name, side)}, {size:,} {task['unit']}",
+                    *cells,
+                    ratio(theirs / own["seconds"]),
+                ]
+            )
+    header = ["task", "fitonce", "grows like", "memory", "beside", "time", "grows like"]
+    return made_by(table([*header, "times faster"], rows), "timings", tasks=tuple(timed()))
+
+
+def label(name: str, side: str) -> str:
+    """What is timed: a side other than the first names itself."""
+    return name if side == "fitonce" else f"{name.split(',')[0]}, {side}"
+
+
+def slope(task: dict[str, Any], side: str) -> str:
+    """The exponent of the size."""
+    return f"{task['slopes'][side]:.1f}" if side in task["slopes"] else ""
+
+
+def memory(measured: dict[str, float]) -> str:
+    return f"{measured['MiB']:,.0f} MiB" if measured["MiB"] > 10 else ""
 
 
 def ratio(value: float) -> str:
@@ -83,7 +117,7 @@ def ratio(value: float) -> str:
 
 def peers(sides: dict[str, Any]) -> list[str]:
     """The sides that are other software."""
-    words = "scikit-learn", "SVC", "himalaya", "Nystroem", "MAPIE"
+    words = "scikit-learn", "SVC", "himalaya", "Nystroem", "MAPIE", "MNE"
     return [name for name in sides if any(word in name for word in words)]
 
 
@@ -102,7 +136,7 @@ def growth() -> str:
         ]
         header = [name, *(f"{int(size):,} {task['unit']}" for size in sizes), "slope"]
         parts.append(table(header, rows))
-    return made_by("\n".join(parts), "timings")
+    return made_by("\n".join(parts), "timings", tasks=tuple(timed()))
 
 
 def shown(measured: dict[str, float] | None) -> str:
@@ -125,70 +159,6 @@ def beside_himalaya(side: str) -> str:
     sizes = timed()["targets, 5,000 columns"]["sizes"]
     found = sizes[max(sizes, key=int)][side]
     return f"{duration(found['seconds'])} and {found['MiB'] / 1024:.1f} GiB"
-
-
-def default_fit() -> str:
-    rows = [
-        [n, f"{row['auto / eigh']:.1f}", f"{row['full / eigh']:.1f}" if "full" in row else "–"]
-        for n, row in result("search")["rows"].items()
-    ]
-    header = ["rows", "default fit / one `eigh`", '`search="full"` / one `eigh`']
-    return made_by(table(header, rows), "search")
-
-
-def permutation() -> str:
-    found = result("permutation")
-    rows = []
-    for name in ("five classes", "two classes"):
-        case = found[name]
-        for mode, values in case["modes"].items():
-            what = f"n = {case['n']}, {name}, {case['permutations']:,} permutations"
-            rows.append([what, f"`{mode}`", duration(values["seconds"]), f"{values['ratio']:.1f}"])
-    times = table(["what", "`permute`", "time", "time / the bare matrix product"], rows)
-    refits = table(
-        ["five classes, by refitting (extrapolated)", "time", "beside `cosets`"],
-        [
-            [
-                name,
-                duration(seconds),
-                f"{seconds / found['five classes']['modes']['cosets']['seconds']:.0f} times",
-            ]
-            for name, seconds in found["refits"].items()
-        ],
-    )
-    return made_by(times + "\n" + refits, "permutation")
-
-
-def positions() -> str:
-    found = result("positions")
-    spent = found["processor"]
-    rows = [
-        [f"`{mode}`", duration(seconds), f"{spent['times_faster'][mode]}"]
-        for mode, seconds in spent["seconds"].items()
-    ]
-    rows.append(["MNE, refitting (extrapolated)", duration(spent["mne_seconds_extrapolated"]), "1"])
-    what = (
-        f"{found['epochs']} epochs × {found['channels']} channels × {found['times']} times, "
-        f"{found['permutations']:,} permutations"
-    )
-    times = table([what, "time", "times faster"], rows)
-    names = {
-        "scores": "scores at all times",
-        "scaled_scores": "the same, columns standardized",
-        "generalization": "generalization over time",
-        "scaled_generalization": "the same, columns standardized",
-    }
-    without = [
-        [
-            names[name],
-            duration(spent[f"{name}_seconds"]["fitonce"]),
-            duration(spent[f"{name}_seconds"]["mne"]),
-            f"{spent[f'{name}_times_faster']}",
-        ]
-        for name in names
-    ]
-    rest = table(["no permutations", "fitonce", "MNE", "times faster"], without)
-    return made_by(times + "\n" + rest, "positions")
 
 
 def raetsch() -> str:
@@ -224,79 +194,38 @@ def raetsch_counts() -> str:
 
 
 def large() -> str:
-    found = result("large")
-    rows = []
-    for case in (name for name in found if name.startswith("n=")):
-        n, m = re.findall(r"\d+", case)
-        ours, theirs, both = (
-            found["runs"][f"fitonce {case}"],
-            found["runs"][f"sklearn {case}"],
-            found[case],
-        )
-        rows.append(
-            [
-                f"{int(n):,}, {m}",
-                f"{duration(ours['seconds'])}, {ours['extra_gib']:.2g} GiB",
-                f"{duration(theirs['seconds'])}, {theirs['extra_gib']:.2g} GiB",
-                f"{both['times_faster']:.1f}",
-                f"{both['accuracy_difference']:+.4f}",
-            ]
-        )
-    header = [
-        "rows, landmarks",
-        "fitonce",
-        "Nystroem + RidgeClassifierCV",
-        "times faster",
-        "difference in accuracy",
-    ]
-    return made_by(table(header, rows), "large")
+    """Landmarks beside the peer, at the largest sizes."""
+    rows, names = [], ("300 landmarks, 21 alphas", "500 landmarks, 21 alphas")
+    for name in names:
+        sizes = timed()[name]["sizes"]
+        size = max(sizes, key=int)
+        ours, theirs = (sizes[size][side] for side in ("fitonce", "Nystroem + RidgeClassifierCV"))
+        cells = [f"{duration(one['seconds'])}, {memory(one)}" for one in (ours, theirs)]
+        times = f"{theirs['seconds'] / ours['seconds']:.1f}"
+        rows.append([f"{int(size):,}, {name.split()[0]}", *cells, times])
+    header = ["rows, landmarks", "fitonce", "Nystroem + RidgeClassifierCV", "times faster"]
+    return made_by(table(header, rows), "timings", tasks=names)
+
+
+def on_gpu(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = result("gpu")["tasks"][name]
+    return found
 
 
 def gpu() -> str:
-    found = result("gpu")
-    rows = []
-    for n, path in sorted(found["path"].items(), key=lambda pair: int(pair[0])):
-        fit = found["fit"].get(n)
-        rows.append(
-            [
-                f"{int(n):,}",
-                duration(path["band"]),
-                duration(path["eigh"]) if "eigh" in path else "–",
-                duration(fit["seconds"]) if fit else "–",
-                f"{path['peak_GiB']:.1f} GiB",
-            ]
-        )
-    header = [
-        "rows",
-        f"leave-one-out for {found['alphas']} alphas",
-        "eigh alone",
-        "whole fit",
-        "peak memory of leave-one-out",
-    ]
-    return made_by(table(header, rows), "gpu")
-
-
-def report_pages() -> str:
-    shown = [(150, 2, 12), (1000, 2, 12), (1000, 2, 2), (1000, 5, 12), (2000, 2, 12)]
-    pages = {
-        (page["rows"], page["classes"], page["features"]): page
-        for page in result("report_page")["pages"]
-    }
-    rows = []
-    for key in shown:
-        page = pages[key]
-        features = f"{key[2]} (with boundaries)" if key[2] == 2 else str(key[2])
-        seconds = [f"{page[what]:.1f} s" for what in ("explorer", "page", "fit")]
-        size = f"{page['megabytes']:.1f} MB"
-        rows.append([f"{key[0]:,}", key[1], features, page["stops"], size, *seconds])
-    header = ["rows", "classes", "features", "stops", "page", "explorer", "whole page", "fit"]
-    return made_by(table(header, rows), "report_page")
+    rows, fits = [], on_gpu("fit")["rows"]
+    for n, path in sorted(on_gpu("path")["rows"].items(), key=lambda pair: int(pair[0])):
+        cells = [duration(path["band"]), duration(path["eigh"]) if "eigh" in path else "–"]
+        cells += [duration(fits[n]["seconds"]) if n in fits else "–", f"{path['peak_GiB']:.1f} GiB"]
+        rows.append([f"{int(n):,}", *cells])
+    header = ["rows", f"leave-one-out for {on_gpu('path')['alphas']} alphas", "eigh alone"]
+    header += ["whole fit", "peak memory of leave-one-out"]
+    return made_by(table(header, rows), "gpu", tasks=("path", "fit"))
 
 
 SIMULATED = Simulated(result, made_by)
 SIMULATED = Simulated(result, made_by)
-WRITERS = [speed, growth, default_fit, permutation, positions]
-WRITERS += [raetsch, raetsch_counts, large, gpu, report_pages]
+WRITERS = [speed, growth, raetsch, raetsch_counts, large, gpu]
 TABLES: dict[str, Callable[[], str]] = {one.__name__: one for one in WRITERS}
 TABLES |= {**study_tables(result, made_by, duration), **SIMULATED.tables()}
 
@@ -305,7 +234,7 @@ TABLES |= {**study_tables(result, made_by, duration), **SIMULATED.tables()}
 
 def gpu_agreement(kind: str) -> str:
     """The largest difference from NumPy, over torch and CuPy, fixed and tuned models."""
-    found = result("gpu_agreement")
+    found = on_gpu("agreement")
     differences = [
         value
         for library in ("torch", "cupy")
@@ -316,30 +245,31 @@ def gpu_agreement(kind: str) -> str:
 
 
 def times_faster(what: str) -> str:
-    return f"{result('positions')['processor'][f'{what}_times_faster']:.0f}"
+    """Scores of MNE's estimators over ours."""
+    sizes = timed()["decoding, 1,000 permutations"]["sizes"]
+    found = sizes[max(sizes, key=int)]
+    return f"{found[f'MNE, {what}']['seconds'] / found[what]['seconds']:.0f}"
 
 
 FIGURES: dict[str, Callable[[], str]] = {
     **{name: lambda text=text: text for name, text in SIMULATED.figures().items()},
     "scores_faster": lambda: times_faster("scores"),
-    "generalization_faster": lambda: times_faster("generalization"),
+    "generalization_faster": lambda: times_faster("time × time"),
     "peak_matrices": peak_matrices,
     "gpu_agreement_exact": lambda: gpu_agreement("exact"),
     "gpu_agreement_landmarks": lambda: gpu_agreement("landmarks"),
     "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(
-        **result("gpu")["landmarks"]["1000000"]
+        **on_gpu("landmarks")
     ),
-    "dask_gpu_8": lambda: f"{result('dask_gpu')['planned']['8']:.0f} s",
-    "dask_gpu_rate": lambda: f"{1e-3 / result('dask_gpu')['seconds a row']:.0f},000",
+    "dask_gpu_8": lambda: f"{on_gpu('dask')['planned']['8']:.0f} s",
+    "dask_gpu_rate": lambda: f"{1e-3 / on_gpu('dask')['seconds a row']:.0f},000",
     **{
         f"targets_{side}": lambda side=side: beside_himalaya(side)
         for side in ("fitonce", "himalaya")
     },
-    "targets_gpu_ours": lambda: f"{result('targets_gpu')['float64']['fitonce']['seconds']:.2f} s",
-    "targets_gpu_theirs": lambda: (
-        f"{result('targets_gpu')['float64']['himalaya']['seconds']:.1f} s"
-    ),
-    "gpu_permutations": lambda: "{cosets:.1f} s".format(**result("permutation_gpu")),
+    "targets_gpu_ours": lambda: f"{on_gpu('targets')['fitonce']:.2f} s",
+    "targets_gpu_theirs": lambda: f"{on_gpu('targets')['himalaya']:.1f} s",
+    "gpu_permutations": lambda: "{cosets:.1f} s".format(**on_gpu("permutations")),
 }
 
 

@@ -168,7 +168,8 @@ def test_the_headline_is_that_of_the_results():
 def test_a_changed_figure_is_noticed():
     figures = load("_figures")
     text = figures.MARKED.others[0].read_text(encoding="utf-8")
-    seconds = figures.result("large")["runs"]["fitonce n=1000000 m=500"]["seconds"]
+    task = figures.result("timings")["tasks"]["500 landmarks, 21 alphas"]
+    seconds = task["sizes"]["1000000"]["fitonce"]["seconds"]
     shown = figures.duration(seconds)
     large = (DOCS / "large-data.md").read_text(encoding="utf-8")
     assert shown in large

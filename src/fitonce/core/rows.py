@@ -18,7 +18,7 @@ from .arrays import Array, is_numpy, namespace, take, to_numpy
 
 LARGEST = 1e150  # of a value: beyond, the squares that kernels and losses are made of overflow
 # features at a time: on the host 4 MiB, which a cache holds, with rows enough for products at full
-# speed (benchmarks/landmark_rows.py); 1 GiB on a device
+# speed (benchmarks/timings.py); 1 GiB on a device
 HOST_ELEMENTS, LEAST_ROWS, DEVICE_ELEMENTS = 1 << 19, 256, 1 << 27
 
 
