@@ -7,3 +7,10 @@ class RefusedError(ValueError):
     A closed form for all rows that is refused leaves the refits: each is refused for the same
     reason, or its rows do not have it. Any other exception is a mistake in the code.
     """
+
+
+def refuse(*reasons: tuple[object, str]) -> None:
+    """Raise a ValueError that gives the first of these reasons whose condition holds."""
+    for holds, reason in reasons:
+        if holds:
+            raise ValueError(reason)

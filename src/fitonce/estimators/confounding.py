@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.arrays import to_numpy
 from ..core.numerical_warnings import depth_inside_package
+from ..core.refused import refuse
 
 MEANINGS = ("remove", "include")
 CATEGORIES = ("category", "Categorical", "Enum")  # dtypes of pandas and polars
@@ -101,16 +102,18 @@ def new_confounds(model: Any, confounds: Any, n_samples: int, method: str) -> np
             f"model was fitted with confounds. Pass {method}(X, confounds=...)."
         )
     names, columns = _columns(confounds, n_samples, method)
-    if len(columns) != len(coding.names):
-        raise ValueError(
+    refuse(
+        (
+            len(columns) != len(coding.names),
             f"confounds must have the {len(coding.names)} columns of the fit ({coding.words}), "
-            f"got {len(columns)} instead."
-        )
-    if hasattr(confounds, "columns") and names != coding.names:
-        raise ValueError(
-            f"confounds must have the columns of the fit in the same order, {list(coding.names)}, "
-            f"got {list(names)} instead."
-        )
+            f"got {len(columns)} instead.",
+        ),
+        (
+            hasattr(confounds, "columns") and names != coding.names,
+            "confounds must have the columns of the fit in the same order, "
+            f"{list(coding.names)}, got {list(names)} instead.",
+        ),
+    )
     return coding.coded(columns)
 
 

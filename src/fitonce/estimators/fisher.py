@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.numerical_warnings import depth_inside_package
 from ..core.readout import Evidence, Indicators, Readout
+from ..core.refused import refuse
 from ..tuning.solution import Solution
 from .base import fitted_kernel
 from .blockwise import blockwise
@@ -341,12 +342,17 @@ def _check_degrees_of_freedom(sizes: np.ndarray, weighted: bool) -> None:
 def _checked_priors(given: Any, n_classes: int) -> tuple[float, ...]:
     """Priors that sum to one, as plain numbers; raises errors if they are invalid."""
     priors = as_numbers("priors", given)
-    if priors.shape != (n_classes,):
-        raise ValueError(
-            f"priors must have one entry per class ({n_classes}), got shape {priors.shape} instead."
-        )
-    if not np.all(np.isfinite(priors)) or np.any(priors <= 0):
-        raise ValueError(f"priors must be positive and finite, got {priors.tolist()} instead.")
+    refuse(
+        (
+            priors.shape != (n_classes,),
+            f"priors must have one entry per class ({n_classes}), got shape {priors.shape} "
+            "instead.",
+        ),
+        (
+            not np.all(np.isfinite(priors) & (priors > 0)),
+            f"priors must be positive and finite, got {priors.tolist()} instead.",
+        ),
+    )
     if abs(priors.sum() - 1.0) > 1e-5:
         warnings.warn(
             f"the priors do not sum to 1, but to {priors.sum():g}: they are divided by that.",

@@ -16,6 +16,7 @@ from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.confounds import Sum
 from ..core.holdout import Path, Smoothing, deleted_lines
 from ..core.readout import indicators
+from ..core.refused import refuse
 from ..core.spectrum import row_blocks
 from ..uncertainty.intervals import conformal_sets, hull, jackknife
 from ..uncertainty.left_out import ELEMENTS, LeftOut, influence, left_out, mass_of
@@ -31,34 +32,41 @@ FOLDS = 10  # of CV+ by default, as in its paper (Barber et al. 2021)
 
 def check_asked(confidence: Any, method: str) -> None:
     """Refuse an invalid confidence or method."""
-    if not is_finite_number(confidence) or not 0.0 < confidence < 1.0:
-        raise ValueError(
+    share = is_finite_number(confidence) and 0.0 < confidence < 1.0
+    refuse(
+        (
+            not share,
             f"confidence must be a number between 0 and 1, got {confidence!r} instead: 0.9 asks "
-            "for intervals that contain 90 % of new rows."
-        )
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r} instead.")
+            "for intervals that contain 90 % of new rows.",
+        ),
+        (
+            method not in METHODS,
+            f"method must be one of {', '.join(METHODS)}, got {method!r} instead.",
+        ),
+    )
 
 
 def full_path(record: FitRecord) -> Path:
     """The path of the model, if a new row can join its fit."""
-    if record.penalty != "function":
-        raise ValueError(
+    refuse(
+        (
+            record.penalty != "function",
             'method="full" needs penalty="function", got penalty="dual" instead: a row that joins '
             'the fit would add its own kernel function. Use method="jackknife-minmax", which has '
-            "the same guarantee."
-        )
-    if isinstance(record.problem.smoother, Sum):
-        raise ValueError(
+            "the same guarantee.",
+        ),
+        (
+            isinstance(record.problem.smoother, Sum),
             'method="full" lets one row join one model, but where confounds are removed it would '
             'join three: use method="jackknife-minmax", which has the same guarantee, or '
-            'confounding="include".'
-        )
-    if record.training.groups is not None:
-        raise ValueError(
+            'confounding="include".',
+        ),
+        (
+            record.training.groups is not None,
             'method="full" compares single rows, but fit was given groups: rows of a group are not '
-            'exchangeable with a new row. Use method="jackknife+", which leaves out whole groups.'
-        )
+            'exchangeable with a new row. Use method="jackknife+", which leaves out whole groups.',
+        ),
+    )
     return record.path
 
 
@@ -231,22 +239,24 @@ def influences(record: FitRecord) -> np.ndarray:
 
 def check_process(record: FitRecord, what: str) -> None:
     """Refuse a model that is no Gaussian process."""
-    if record.training.confounds is not None:
-        raise ValueError(
+    refuse(
+        (
+            record.training.confounds is not None,
             f"{what} is not available for models with confounds. For intervals with them, use "
-            "predict_interval."
-        )
-    if record.penalty != "function":
-        raise ValueError(
+            "predict_interval.",
+        ),
+        (
+            record.penalty != "function",
             f'{what} needs penalty="function", got penalty="dual" instead: only the function norm '
             "corresponds to a Gaussian process prior. For intervals with both, use "
-            "predict_interval."
-        )
-    if record.problem.features is not None:
-        raise ValueError(
+            "predict_interval.",
+        ),
+        (
+            record.problem.features is not None,
             f"{what} needs the exact model, got landmarks: away from them, the variance would "
-            "vanish. For intervals with landmarks, use predict_interval."
-        )
+            "vanish. For intervals with landmarks, use predict_interval.",
+        ),
+    )
 
 
 def signal_variances(given: Any, record: FitRecord) -> np.ndarray:

@@ -19,7 +19,7 @@ from ..core.arrays import Array, asarray_like, take, to_numpy
 from ..core.columns import Columns
 from ..core.holdout import Deletion
 from ..core.readout import Readout
-from ..core.refused import RefusedError
+from ..core.refused import RefusedError, refuse
 from ..core.rows import check_magnitude, dense_like, is_rows
 from ..core.splits import Splits, checked_splits, complement, row_numbers
 from ..kernels import KernelSum, families
@@ -272,16 +272,18 @@ def training_of(
         check_magnitude(y, "y", "Scale the targets")
     weights = check_weights(sample_weight, X.shape[0])
     active = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
-    if len(active) < 2:
-        raise ValueError(
+    refuse(
+        (
+            len(active) < 2,
             f"{type(estimator).__name__} needs at least two rows with positive sample_weight, got "
-            f"{len(active)}."
-        )
-    if is_rows(X) and len(active) < X.shape[0]:
-        raise ValueError(
+            f"{len(active)}.",
+        ),
+        (
+            is_rows(X) and len(active) < X.shape[0],
             f"{X.shape[0] - len(active)} rows have zero weight: leave them out of the source, "
-            "which is read as it is."
-        )
+            "which is read as it is.",
+        ),
+    )
     groups = None if groups is None else np.asarray(to_numpy(groups))
     if groups is not None and len(groups) != X.shape[0]:
         raise ValueError(

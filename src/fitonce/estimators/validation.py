@@ -16,6 +16,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from ..core.arrays import Array, namespace, to_numpy
+from ..core.refused import refuse
 from ..core.rows import Rows, is_rows
 from ..kernels import families
 from ..rows.dask import DaskRows, gathered, is_dask
@@ -214,20 +215,26 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
     )
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
-    if weights.ndim != 1:
-        raise ValueError(
-            f"Sample weights must be 1D array or scalar, got {weights.ndim}D array instead."
-        )
-    if weights.shape[0] != n_samples:
-        raise ValueError(
-            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per row."
-        )
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError(
-            "sample_weight must be finite and not negative, got "
-            f"{weights[~(np.isfinite(weights) & (weights >= 0))][0]:g} instead: "
-            "a weight counts how often a row occurs. Use 0 to leave out a row."
-        )
-    if not np.any(weights > 0):
-        raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
+    refuse(
+        (
+            weights.ndim != 1,
+            f"Sample weights must be 1D array or scalar, got {weights.ndim}D array instead.",
+        ),
+        (
+            weights.shape != (n_samples,),
+            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per row.",
+        ),
+    )
+    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
+    refuse(
+        (
+            wrong.size,
+            f"sample_weight must be finite and not negative, got {np.sum(wrong[:1]):g} instead: "
+            "a weight counts how often a row occurs. Use 0 to leave out a row.",
+        ),
+        (
+            not np.any(weights > 0),
+            "sample_weight is zero for every row: there is nothing to fit.",
+        ),
+    )
     return None if np.all(weights == 1.0) else weights
