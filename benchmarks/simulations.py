@@ -169,7 +169,7 @@ def noise(rng: Rng, seed: int, given: Setting) -> Values:
     X = rng.normal(size=(len(y), FEATURES))
     model = LeastSquaresSVC(gamma=0.1, alpha=1e4, calibration=None)
     answer = assess(model, X, y, permutations=0, random_state=seed)
-    return {"bias": answer.accuracy.value - answer.baseline.value}
+    return {"bias": answer.accuracy.value - answer.baseline_metrics["accuracy"]}
 
 
 def comparisons(rng: Rng, seed: int, given: Setting) -> Values:

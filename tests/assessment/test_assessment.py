@@ -609,3 +609,14 @@ def test_rows_that_a_fitted_model_has_seen_are_counted():
     model = make_pipeline(StandardScaler(), LeastSquaresSVC(gamma=0.2)).fit(X[:40], y[:40])
     with pytest.warns(UserWarning, match="32 of 51 rows equal a row that the model was fitted on"):
         assess(model, X[9:], y[9:], cv="prefit")
+
+
+def test_where_a_class_is_never_predicted_balanced_accuracy_leads():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.where(np.arange(60) < 12, "rare", "often")
+    model = LeastSquaresSVC(gamma=0.1, alpha=100.0)
+    answer = assess(model, X, y, permutations=39)
+    assert "rare" not in answer.predictions and answer.accuracy.value == 0.8
+    assert answer.score_name == "balanced_accuracy" and answer.score.value == 0.5
+    assert next(iter(answer.permutation.scores)) == "balanced_accuracy"
+    assert assess(model, X, y, permutations=0, score="accuracy").score.value == 0.8

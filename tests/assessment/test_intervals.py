@@ -226,7 +226,8 @@ def test_a_model_that_learns_nothing_is_as_good_as_its_baseline(few, many):
     y = np.repeat(["b", "a"], [few, many])
     with pytest.warns(RefitWarning):
         answer = assess(DummyClassifier(), np.zeros((len(y), 1)), y, permutations=0)
-    assert answer.accuracy.value == answer.baseline.value == many / (few + many)
+    assert answer.accuracy.value == answer.baseline_metrics["accuracy"] == many / (few + many)
+    assert answer.score_name == "balanced_accuracy" and answer.score.value == 0.5
 
 
 @pytest.mark.parametrize(

@@ -141,11 +141,12 @@ def test_rare_classes_weigh_as_much_as_others_with_priors(folder):
     assert few[1] <= sum(few) / 3
     for options in (["equal"], ["1,1"], ["equal", "--model", "lssvm"]):
         assert recall("--priors", *options)[1] > sum(few) / 2
-    for options, led in (([], 1), (["--score", "accuracy"], 0), (["--score", "balanced"], 1)):
+    scores = {"accuracy": "accuracy", "balanced": "balanced accuracy", "auc": "AUC"}
+    for options, led in (([], "balanced"), *((["--score", name], name) for name in scores)):
         command = ("evaluate", "rare.csv", "-t", "y", "--kernel", "rbf", *options)
         lines = run(*command, *FAST).stdout.splitlines()
         first = next(k for k, line in enumerate(lines) if line.startswith("score "))
-        assert lines[first + 1].startswith(("accuracy", "balanced accuracy")[led])
+        assert lines[first + 1].startswith(scores[led])
     assert (
         main_score(design(read_table("rare.csv"), "y"), {"priors": "equal"}) == SCORES["balanced"]
     )

@@ -21,7 +21,7 @@ from sklearn.model_selection import (
 )
 
 from ..core.numerical_warnings import caught_warnings, kinds_of
-from ..core.progress import ProgressCallback, progress_callback, report_progress
+from ..core.progress import ProgressCallback, progress_callback
 from ..crossval.depends import depends
 from ..estimators.confounding import confounded_words
 from ..estimators.fitted import final_step, is_model, warn_of_targets
@@ -102,8 +102,8 @@ def assess(
         How often to repeat the cross-validation with new folds.
     score : {"accuracy", "balanced_accuracy", "roc_auc"} or None, default=None
         The main score of a classification, which comes first in the answer and in its permutation
-        test; None takes accuracy. Balanced accuracy, the mean recall of the classes, suits rare
-        classes, and so does the AUC of two classes, which has no threshold.
+        test; None takes accuracy, or balanced accuracy, the mean recall of the classes, if the
+        model never predicts one of them. The AUC of two classes has no threshold.
     level : float, default=0.95
         Level of the intervals: those of nested cross-validation over ten partitions of the rows
         (five or fewer if the model is tuned, by the size of the data), or, where models without
@@ -170,6 +170,8 @@ def assess(
             nested = all(pairs_of(splits, data) for splits in partitions)
             found = rounds_of(estimator, data, partitions[: None if nested else repeats], repeats)
         rounds = found[:repeats]
+        if score is None and _never(data, rounds[0]):
+            data = replace(data, lead="balanced_accuracy")
         baseline = scores.baseline(data, rounds[0])
         metrics, constant = (scores.pooled_scores(data, r, given) for r in (rounds, [baseline]))
         # pooled rows would be ranked against the priors of their folds
@@ -296,18 +298,19 @@ def significance(
     """
     _check(1, 0.95, permutations, statistic)
     data = AssessedRows.of(estimator, X, y, groups, confounds=confounds)
-    ready = chance.ready(
+    test, said, _ = chance.tested(
         estimator,
         data,
         splitters(cv, data, 1, random_state)[0],
         statistic,
+        permutations,
         permute=permute,
         exchange=exchange,
         most_rows=most_rows,
         checkpoint=checkpoint,
         random_state=random_state,
     )
-    return ready.run(n_permutations=permutations), ready.statistic
+    return test, said
 
 
 def _chance(
@@ -329,22 +332,20 @@ def _chance(
     if statistic == "auto":
         statistic = chance.affordable(estimator, data, count)
     try:
-        ready = chance.ready(
+        return chance.tested(
             estimator,
             data,
             cv if hasattr(cv, "split") else round_.splits,
             statistic,
+            count,
             most_rows=chance.most_rows(data) if automatic else None,
             random_state=random_state,
             single=all(len(rows) == 1 for _, rows in round_.splits),
         )
-        report_progress(0, count, "permutations")
-        test = ready.run(n_permutations=count)
     except ValueError as error:
         if not automatic:
             raise
         return None, str(error), 0
-    return test, ready.statistic, ready.n_rows
 
 
 def warned(caught: Iterable[warnings.WarningMessage]) -> list[Doubt]:
@@ -383,6 +384,12 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
             "the log-loss. Leave out such classes, merge them, or use other folds."
         )
     return [(doubt, UserWarning) for doubt in doubts]
+
+
+def _never(data: AssessedRows, round_: Round) -> bool:
+    """Whether a class is never predicted."""
+    said = set(round_.predictions[round_.tested].tolist())
+    return data.classes is not None and not set(data.y[round_.tested].tolist()) <= said
 
 
 def _lead(score: Any, data: AssessedRows) -> str:

@@ -15,9 +15,6 @@ valid test of the same hypothesis, reported with the score of what was tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +22,7 @@ from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 
+from ..core.progress import report_progress
 from ..crossval.depends import depends
 from ..estimators.fitted import (
     chooses_steps,
@@ -53,15 +51,6 @@ FOLDS, GAMMAS, ALPHAS = 10, 12, 42  # as many as there are, at most, by default
 TUNED = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
 LABELS = ("accuracy", "balanced_accuracy")  # scores of classes that are tested
 SAME, QUICK = "same", "quick"
-
-
-@dataclass(frozen=True)
-class ReadyTest:
-    """A permutation test to be run: `run(n_permutations=…)`, its statistic in words, its rows."""
-
-    run: Callable[..., PermutationTest]
-    statistic: str
-    n_rows: int
 
 
 def affordable(estimator: Any, data: AssessedRows, permutations: int) -> str:
@@ -127,11 +116,12 @@ def quick(estimator: Any) -> Any:
     return other
 
 
-def ready(
+def tested(
     estimator: Any,
     data: AssessedRows,
     cv: Any,
     statistic: str,
+    n_permutations: int,
     *,
     most_rows: int | None,
     random_state: int,
@@ -139,12 +129,13 @@ def ready(
     permute: str | None = None,
     exchange: str | None = None,
     checkpoint: Any = None,
-) -> ReadyTest:
-    """The test of a statistic; labels are permuted in a valid way, unless `permute` or `exchange`
-    are given.
+) -> tuple[PermutationTest, str, int]:
+    """The test of a statistic, the statistic in words, and the number of rows; labels are permuted
+    in a valid way, unless `permute` or `exchange` are given.
 
     `single`: every test set is one row.
     """
+    report_progress(0, n_permutations, "permutations")
     part = data.sample(most_rows, random_state)
     other = quick(estimator)
     same = statistic == SAME or repr(estimator) == repr(other)
@@ -159,8 +150,7 @@ def ready(
     forward = isinstance(cv, TimeSeriesSplit)
     exchange = exchange or ("shift" if forward else _valid_exchange(part))
     inside = not free and exchange not in ("whole", "whole-unequal", "shift")
-    run = partial(
-        permutation_test_score,
+    test = permutation_test_score(
         estimator if same else other,
         part.X,
         part.y,
@@ -172,10 +162,11 @@ def ready(
         random_state=random_state,
         scoring=sorted(LABELS, key=data.score_name.__ne__) if labels else [data.score_name],
         pooled=data.score_name != "roc_auc",  # which ranks what one model says
+        n_permutations=n_permutations,
         checkpoint=checkpoint,
     )
     kind = chooses_steps(estimator), is_committee(final_step(estimator))
-    return ReadyTest(run, _described(same, *kind, part, data), len(part.y))
+    return test, _described(same, *kind, part, data), len(part.y)
 
 
 def _valid_exchange(data: AssessedRows) -> str | None:

@@ -211,34 +211,22 @@ def _together(X: Any, given: Sequence[str] | None) -> dict[str, list[int]]:
     """Columns by name; those that are near copies of an earlier one leave with it."""
     own = getattr(X, "columns", [f"x{j}" for j in range(X.shape[1])])
     names = [str(name) for name in (own if given is None else given)]
-    numbers = [_numeric(X, j) for j in range(len(names))]
-    found: dict[str, list[int]] = {}
-    firsts: dict[str, np.ndarray] = {}
-    for j, (name, values) in enumerate(zip(names, numbers, strict=True)):
-        copied = (
-            [] if values is None else [n for n, v in firsts.items() if abs(v @ values) > COPIES]
-        )
-        if copied:
-            found[copied[0]].append(j)
-            continue
-        found[name] = [j]
-        if values is not None:
-            firsts[name] = values
-    for name, places in list(found.items()):
-        others = render.joined([names[place] for place in places[1:]])
-        if others:
-            found[f"{name} (with {others})"] = found.pop(name)
-    return found
+    Z = np.column_stack([_standard(column_of(X, j)) for j in range(len(names))])
+    alike = np.abs(Z.T @ Z) > COPIES
+    found: dict[int, list[int]] = {}
+    for j in range(len(names)):
+        first = next((i for i in found if alike[i, j]), j)
+        found.setdefault(first, []).append(j)
+    others = {i: render.joined([names[j] for j in found[i][1:]]) for i in found}
+    return {names[i] + (f" (with {said})" if said else ""): found[i] for i, said in others.items()}
 
 
-def _numeric(X: Any, column: int) -> np.ndarray | None:
-    """A column of numbers, centred and of length one; None if it is constant or no numbers."""
-    values = column_of(X, column)
+def _standard(values: np.ndarray) -> np.ndarray:
+    """A column of numbers, centred and of length one; zeros if it is constant or no numbers."""
     if values.dtype.kind not in "biuf" or not np.all(np.isfinite(values.astype(float))):
-        return None
+        return np.zeros(len(values))
     centred = values.astype(float) - values.mean()
-    length = np.linalg.norm(centred)
-    return centred / length if length > 0 else None
+    return np.asarray(centred / (np.linalg.norm(centred) or 1.0))
 
 
 def _positions(columns: Mapping[str, Sequence[Any]], X: Any) -> dict[str, list[int]]:

@@ -139,7 +139,7 @@ Score = Annotated[
     setting(
         CHECK,
         "The main score of classes: accuracy, balanced (the mean recall), auc (of two), or auto: "
-        "balanced with --priors, or if one class has nine tenths of the rows.",
+        "balanced with --priors, if one class has nine tenths of the rows, or is never predicted.",
     ),
 ]
 Repeats = Annotated[

@@ -116,12 +116,12 @@ def assessed(estimator: Any, parts: Design, given: Given) -> Assessment:
 
 def main_score(parts: Design, given: Given) -> str | None:
     """The score that comes first: that of the user, or balanced accuracy where one class has nearly
-    all rows, or all classes count alike.
+    all rows, or all classes count alike; None leaves it to `assess`.
     """
     asked = one_of(given.get("score", "auto"), "score", ("auto", *SCORES))
     sizes = np.unique(parts.y, return_counts=True)[1]
     rare = sizes.max() >= MOST_OF_ALL * len(parts.y) or given.get("priors") is not None
-    chosen = SCORES[("balanced" if rare else "accuracy") if asked == "auto" else asked]
+    chosen = SCORES.get("balanced" if rare and asked == "auto" else asked)
     return chosen if parts.task == "classification" else None
 
 
