@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -159,64 +159,42 @@ class FeatureMap(Protocol):
 Folds = Mapping[int, Deletion]  # by number
 
 
-@dataclass(frozen=True)
-class FoldMoments:
-    """Moments of all rows with targets Y, in parts: those of each of some disjoint folds, by its
-    number, and of the rows in none; and models of the training parts of any folds.
+def fold_moments(
+    data: Rows, features: FeatureMap, row_scale: Array | None, Y: Array, folds: Folds
+) -> dict[int, Moments]:
+    """The moments of each of some disjoint folds, by its number, and of the rows in none: one
+    pass.
     """
+    fold = np.full((data.n_samples, 1), max(folds, default=-1) + 1)
+    for number, (deleted, _) in folds.items():
+        fold[deleted] = number
+    job = partial(_fold_moments_job, features)
+    return data.reduce(job, merge_folds, fold, Y, row_scale)  # type: ignore[no-any-return]
 
-    data: Rows
-    features: FeatureMap
-    row_scale: Array | None
-    Y: Array
-    folds: Folds
-    parts: Mapping[int, Moments]
 
-    @classmethod
-    def of(
-        cls, data: Rows, features: FeatureMap, row_scale: Array | None, Y: Array, folds: Folds
-    ) -> FoldMoments:
-        """One pass. Of folds that overlap or are too many, only the first ones have parts."""
-        folds = next(iter(_disjoint(folds, data.n_samples, features.size)), {})
-        fold = np.full((data.n_samples, 1), max(folds, default=-1) + 1)
-        for number, (deleted, _) in folds.items():
-            fold[deleted] = number
-        parts = data.reduce(partial(_fold_moments_job, features), merge_folds, fold, Y, row_scale)
-        return cls(data, features, row_scale, Y, folds, parts)
-
-    @cached_property
-    def total(self) -> Moments:
-        return reduce(Moments.merge, self.parts.values())
-
-    def of_layer(self, Y: Array, layer: Folds) -> Mapping[int, Moments]:
-        """The parts of some folds and targets: a pass, where they are not all there."""
-        if Y is self.Y and all(i in self.folds and layer[i][0] is self.folds[i][0] for i in layer):
-            return self.parts
-        return FoldMoments.of(self.data, self.features, self.row_scale, Y, layer).parts
-
-    def held_out(
-        self, total: Moments, free_bias: bool, Y: Array, mus: np.ndarray, folds: Folds
-    ) -> dict[int, Array]:
-        """Held-out values (m, k, t) of the tested rows of every fold, by its number, for targets Y
-        whose moments of all rows are `total`.
-        """
-        xp, n = namespace(Y), self.data.n_samples
-        found = {}
-        for layer in _disjoint(folds, n, self.features.size):
-            own, models = self.of_layer(Y, layer), {}
-            tested = np.full((n, 1), -1)
-            for number, (deleted, test) in layer.items():
-                tested[deleted[test]] = number
-                # a fold may be empty: all its rows have weight zero
-                rest = total.without(own[number]) if number in own else total
-                models[number] = _model(MomentFit.of(rest, free_bias), mus)
-            job = partial(_values_job, self.features, models)
-            collected = xp.concat(list(self.data.map(job, tested, self.row_scale)), axis=0)
-            place = np.cumsum(tested >= 0) - 1
-            for number, (deleted, test) in layer.items():
-                rows = xp.reshape(take(collected, place[deleted[test]]), (-1, len(mus), Y.shape[1]))
-                found[number] = xp.permute_dims(rows, (1, 0, 2))
-        return found
+def held_out_layer(
+    data: Rows,
+    features: FeatureMap,
+    row_scale: Array | None,
+    trained: Mapping[int, MomentFit],
+    layer: Folds,
+    mus: np.ndarray,
+) -> dict[int, Array]:
+    """Held-out values (m, k, t) of the tested rows of disjoint folds, by their numbers, from what
+    trains their models: one pass.
+    """
+    models = {number: _model(fit, mus) for number, fit in trained.items()}
+    tested = np.full((data.n_samples, 1), -1)
+    for number, (deleted, test) in layer.items():
+        tested[deleted[test]] = number
+    blocks = list(data.map(partial(_values_job, features, models), tested, row_scale))
+    xp, place, found = namespace(blocks[0]), np.cumsum(tested >= 0) - 1, {}
+    collected = xp.concat(blocks, axis=0)
+    shape = -1, len(mus), int(collected.shape[1]) // len(mus)
+    for number, (deleted, test) in layer.items():
+        by_mu = xp.reshape(take(collected, place[deleted[test]]), shape)
+        found[number] = xp.permute_dims(by_mu, (1, 0, 2))
+    return found
 
 
 def _model(trained: MomentFit, mus: np.ndarray) -> tuple[Array, Array]:
@@ -227,7 +205,7 @@ def _model(trained: MomentFit, mus: np.ndarray) -> tuple[Array, Array]:
     return flat, xp.reshape(trained.intercept(coef), (-1,))
 
 
-def _disjoint(folds: Folds, n: int, p: int) -> list[dict[int, Deletion]]:
+def disjoint(folds: Folds, n: int, p: int) -> list[dict[int, Deletion]]:
     """The folds in layers of disjoint ones that follow each other, as many in each as have room for
     their moments.
     """

@@ -20,14 +20,23 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
 
 from .arrays import Array, namespace, take, to_numpy, zeros_like_shape
 from .holdout import Deletion, ResidualMap, Smoothing, Solver
-from .moments import FOLD_ELEMENTS, FeatureMap, FoldMoments, MomentFit
+from .moments import (
+    FOLD_ELEMENTS,
+    FeatureMap,
+    Folds,
+    MomentFit,
+    Moments,
+    disjoint,
+    fold_moments,
+    held_out_layer,
+)
 from .rows import Rows
 from .spectrum import Diagonalized, is_thin, orthonormal, row_blocks, thin_solvers
 
@@ -42,9 +51,11 @@ class Thin(Diagonalized):
     data: Rows
     features: FeatureMap
     row_scale: Array | None
-    moments: FoldMoments
     solved: MomentFit
     Q0: Array
+    Y: Array
+    folds: Folds
+    parts: Mapping[int, Moments]
 
     @classmethod
     def of(
@@ -57,13 +68,16 @@ class Thin(Diagonalized):
         deletions: Sequence[Deletion] = (),
     ) -> Thin:
         """The first pass: moments of all rows with scaled targets Y (n, t), whose z is `solved.z`.
-        Those of `deletions` are kept for `held_out_folds`, which spares it a pass.
+        Those of `deletions` are kept for `held_out_folds`, which spares it a pass; of deletions
+        that overlap or are too many, the first ones.
         """
-        moments = FoldMoments.of(data, features, row_scale, Y, _large(deletions, features.size))
+        large = _large(deletions, features.size)
+        folds = next(iter(disjoint(large, data.n_samples, features.size)), {})
+        parts = fold_moments(data, features, row_scale, Y, folds)
         ones = namespace(Y).ones_like(Y[:, :1]) if row_scale is None else row_scale
         Q0 = orthonormal(ones) if free_bias else zeros_like_shape((data.n_samples, 0), Y)
-        solved = MomentFit.of(moments.total, free_bias)
-        return cls(data, features, row_scale, moments, solved, Q0)
+        solved = MomentFit.of(reduce(Moments.merge, parts.values()), free_bias)
+        return cls(data, features, row_scale, solved, Q0, Y, folds, parts)
 
     @property
     def eigenvalues(self) -> Array:
@@ -198,13 +212,30 @@ class Thin(Diagonalized):
         """
         large = _large(deletions, self.features.size)
         small = {i: fold for i, fold in enumerate(deletions) if i not in large}
-        free_bias, mean = self.Q0.shape[1] > 0, self.mean_Y(Y)
-        total = self.moments.total
-        ZY = self.solved.W @ z + total.sum_Z[:, None] * mean
-        total = replace(total, sum_Y=self.solved.weight * mean, ZY=ZY, YY=Y.T @ Y)
-        values = self.moments.held_out(total, free_bias, Y, mus, large)
+        total = self._moments_of(Y, z)
+        source = self.data, self.features, self.row_scale
+        values: dict[int, Array] = {}
+        for layer in disjoint(large, self.data.n_samples, self.features.size):
+            own = self._parts_of(Y, layer)
+            # a fold may be empty: all its rows have weight zero
+            rest = {i: total.without(own[i]) if i in own else total for i in layer}
+            trained = {i: MomentFit.of(rest[i], self.Q0.shape[1] > 0) for i in layer}
+            values |= held_out_layer(*source, trained, layer, mus)
         values |= self._by_systems(Y, z, mus, small) if small else {}
         return namespace(Y).concat([values[i] for i in range(len(deletions))], axis=1)
+
+    def _moments_of(self, Y: Array, z: Array) -> Moments:
+        """Those of all rows with these targets: no pass."""
+        total, mean = reduce(Moments.merge, self.parts.values()), self.mean_Y(Y)
+        ZY = self.solved.W @ z + total.sum_Z[:, None] * mean
+        return replace(total, sum_Y=self.solved.weight * mean, ZY=ZY, YY=Y.T @ Y)
+
+    def _parts_of(self, Y: Array, layer: Folds) -> Mapping[int, Moments]:
+        """The moments of some folds with these targets: a pass, where they are not all there."""
+        kept = Y is self.Y and layer.keys() <= self.folds.keys()
+        if kept and all(layer[i][0] is self.folds[i][0] for i in layer):
+            return self.parts
+        return fold_moments(self.data, self.features, self.row_scale, Y, layer)
 
     def _by_systems(
         self, Y: Array, z: Array, mus: np.ndarray, folds: Mapping[int, Deletion]
