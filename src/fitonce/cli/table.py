@@ -121,22 +121,26 @@ def read_table(
             table = _text(content, path, mark, header, expected)
     refuse((0 in table.frame.shape, f"{path} has a header but no rows."))
     codes = [*MISSING, *(missing or ())]
+    numbers = pl.Series(codes).cast(pl.Float64, strict=False).drop_nulls().drop_nans().to_list()
     frame = table.frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     frame = frame.with_columns(pl.col(pl.String).str.strip_chars().replace(codes, None))
-    frame = frame.with_columns(plainest(v, codes) for v in frame if v.dtype != pl.String)
+    if numbers:  # -999.0 is -999
+        coded = pl.col(pl.String).cast(pl.Float64, strict=False).is_in(numbers)
+        frame = frame.with_columns(pl.when(~coded.fill_null(False)).then(pl.col(pl.String)))
+    frame = frame.with_columns(plainest(v, numbers) for v in frame if v.dtype != pl.String)
     return replace(table, frame=frame)
 
 
-def plainest(column: pl.Series, codes: Collection[str] = ()) -> pl.Series:
-    """Numbers and dates in the simplest type that holds them all, without the codes of missing
+def plainest(column: pl.Series, missing: Collection[float] = ()) -> pl.Series:
+    """Numbers and dates in the simplest type that holds them all, without the codes of `missing`
     values: whole floats as integers, midnights as dates.
     """
     if column.dtype.is_decimal():
         column = column.cast(pl.Float64)
     if column.dtype.is_numeric():
         values = column.cast(pl.Float64)
-        missing = values.is_nan() | values.is_in([float(v) for v in codes if PLAIN_NUMBER.match(v)])
-        column = column.set(missing, None) if missing.any() else column
+        coded = values.is_nan() | values.is_in(list(missing))
+        column = column.set(coded, None) if coded.any() else column
     if column.dtype.is_float() and _fit_integers(column):
         return column.cast(pl.Int64)
     if column.dtype == pl.Datetime and (column.dt.truncate("1d") == column).all():
