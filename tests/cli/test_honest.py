@@ -212,6 +212,7 @@ def test_whole_numbers_with_a_rare_value_are_counts(rarest, task):
     parts = taken_apart(x=noise(len(y)), y=y)
     assert parts.task == task and ("like counts" in parts.notes[0]) == (task == "regression")
     assert taken_apart(x=noise(len(y) - rarest), y=y[:-rarest]).task == "classification"  # five
+    assert "looks continuous" in taken_apart(x=noise(60), y=np.arange(60) // 2).notes[0]
 
 
 def test_a_long_tail_is_pointed_out_and_modelled_by_its_logarithm(folder):

@@ -287,6 +287,7 @@ def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarra
     whole = bool(np.all((values == np.round(values)) & (np.abs(values) < LARGEST_WHOLE)))
     auto, rarest = task == "auto", series.value_counts()["count"].to_numpy().min()
     counts = distinct > COUNTS_ABOVE and rarest < max(FEWEST, RAREST * n)
+    kind = "like counts" if whole and distinct <= CONTINUOUS_ABOVE else "continuous"
     if auto:
         few = (whole and distinct <= min(CONTINUOUS_ABOVE, n // 2) and not counts) or distinct == 2
         task = "classification" if few or numbers is None else "regression"
@@ -295,7 +296,7 @@ def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarra
             f"{said} has {distinct} distinct whole numbers: classification (change with --task "
             "regression)"
             if task == "classification"
-            else f"{said} looks {'like counts' if whole else 'continuous'} ({distinct:,} distinct "
+            else f"{said} looks {kind} ({distinct:,} distinct "
             "numbers): regression (change with --task classification)"
         )
     if task == "regression":
