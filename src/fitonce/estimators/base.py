@@ -18,7 +18,7 @@ from ..core.rows import dense_like
 from ..kernels import Kernel, KernelSum, SummedKernel
 from ..tuning.refine import refine
 from ..tuning.solution import Solution
-from ..tuning.trial_runner import TrialRunner
+from ..tuning.trial_runner import SearchProgress, TrialRunner
 from ..tuning.trials import Trial, Trials
 from ..tuning.tuner import Candidates
 from .accuracy import (
@@ -123,7 +123,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         tuner = setup.tuner(folds)
         runner = TrialRunner(tuner, self.n_jobs, tasks.task)
-        runner.seen = runner.progress(self.verbose).tried
+        runner.seen = SearchProgress(runner, self.verbose).tried
         trials, best = runner.search()
         if setup.specification.refines:
             with tasks.task("refine"):

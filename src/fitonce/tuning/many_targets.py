@@ -19,7 +19,7 @@ from operator import add
 
 import numpy as np
 
-from ..core.arrays import Array, eye_like, namespace, on_gpu, take, to_numpy
+from ..core.arrays import Array, eye_like, index_like, namespace, on_gpu, take, to_numpy
 from ..core.columns import Columns, columns_at_once
 from ..core.criteria import HeldOutScores, sums_of
 from ..core.held_out_maps import HeldOutMap, held_out_map, thin_map
@@ -160,21 +160,14 @@ def _unit_maps(problem: Problem, deletions: Deletions, alphas: np.ndarray) -> It
     n, xp = problem.n_samples, namespace(problem.smoother.Q0)
     step = max(1, UNIT_ELEMENTS // n**2)
     unit, all_rows = problem.with_targets(np.eye(n)), np.arange(n)
-    parts = [
-        unit.held_out_targets(alphas[start : start + step], deletions)[0]
-        for start in range(0, len(alphas), step)
-    ]
+    blocks = row_blocks(len(alphas), step)
+    parts = [unit.held_out_targets(alphas[block], deletions)[0] for block in blocks]
     splits = [(complement(deleted, n), deleted[tested]) for deleted, tested in deletions or ()]
     if deletions is None:  # nothing but rounding of a row's own target
         parts, splits = [part * (1.0 - eye_like(n, part)) for part in parts], [(all_rows, all_rows)]
     start = 0
     for train, tested in splits:
         own = slice(start, start := start + len(tested))
-        matrices = xp.concat([_columns_of(part[:, own, :], train) for part in parts], axis=0)
+        columns = index_like(train, parts[0])
+        matrices = xp.concat([xp.take(part[:, own, :], columns, axis=2) for part in parts], axis=0)
         yield held_out_map(train, tested, matrices)
-
-
-def _columns_of(matrices: Array, columns: np.ndarray) -> Array:
-    """Some of the columns of matrices (m, k, n)."""
-    xp = namespace(matrices)
-    return xp.permute_dims(take(xp.permute_dims(matrices, (2, 0, 1)), columns), (1, 2, 0))

@@ -19,8 +19,7 @@ from ..core.numerical_warnings import warn_numerical, warnings_held_back, warnin
 from ..core.progress import has_callback, report_progress
 from ..core.rows import on_host
 from .decompose import MATRICES
-from .gamma_search import FARTHEST, Branch, search
-from .specification import Data
+from .gamma_search import FARTHEST, search
 from .trials import Parameters, Trial, Trials, described
 from .tuner import Tuner
 from .weights import search_sum
@@ -106,12 +105,6 @@ class TrialRunner:
                     f"the best gamma, {gamma:.3g}, is at the end of the range tried; {advice}."
                 )
 
-    def progress(self, verbose: int) -> SearchProgress:
-        """Who says what the search will take, and then each trial."""
-        n_sampled = 0 if self.sample is None else int(self.sample.data.X.shape[0])
-        one_alpha = self.tuner.first_alpha({}) is not None
-        return SearchProgress(verbose, self.tuner.data, self.branches, n_sampled, one_alpha)
-
     def trials(self) -> Trials:
         """Everything that was tried."""
         sample, before = self.sample, None
@@ -179,9 +172,9 @@ class SearchProgress:
     error stream where `verbose` asks for them.
     """
 
-    def __init__(
-        self, verbose: int, data: Data, branches: Sequence[Branch], n_sampled: int, one_alpha: bool
-    ) -> None:
+    def __init__(self, runner: TrialRunner, verbose: int) -> None:
+        branches, data = runner.branches, runner.tuner.data
+        n_sampled = 0 if runner.sample is None else int(runner.sample.data.X.shape[0])
         first = sum(1 if b.lattice is None else len(b.lattice.first()) for b in branches)
         kernels = len({branch.kernel for branch in branches})  # most go no further than these
         trials = first + 2 * sum(b.lattice is not None for b in branches) // kernels
@@ -196,7 +189,7 @@ class SearchProgress:
             line += f", {data.landmarks.points.shape[0]:,} landmarks"
         elif on_host(data.X):
             whole = trials * (n_sampled / n) ** 3 + 2.0 * walks if n_sampled else trials
-            line += _exact_cost(n, whole, one_alpha)
+            line += _exact_cost(n, whole, runner.tuner.first_alpha({}) is not None)
         self._print(line)
 
     def _print(self, line: str) -> None:
