@@ -18,7 +18,6 @@ import numpy as np
 from ..assessment import ColumnImportance
 from ..assessment.data import n_columns
 from ..assessment.render import score_name, shortened
-from ..core.arrays import to_numpy
 from ..plotting import (
     BarDisplay,
     CalibrationDisplay,
@@ -172,35 +171,18 @@ def _null(subject: Subject) -> Figure | None:
 
 
 def _calibration(subject: Subject) -> Figure | None:
-    """Held-out probabilities against observed frequencies, from nested cross-validation if
-    possible.
-    """
-    assessment, model = subject.assessment, subject.model
-    bins = int(min(10, max(2, subject.n_samples // 30)))
-    source, said = own_splits(subject), ""
-    if assessment is not None and assessment.calibration is not None:
-        said = f" The mean difference is {assessment.calibration.error:.3f}."
-    if assessment is not None and assessment.probabilities is not None:
-        rows, source = assessment.tested, "nested cross-validation"
-        given = subject.y[rows], assessment.probabilities[rows]
-        draw = partial(CalibrationDisplay.from_predictions, *given, classes=subject.classes)
-    elif subject.committee:
-        rows, p = subject.predicted_rows, to_numpy(model.held_out_proba_)
-        given = subject.y[rows], p[rows]
-        draw = partial(CalibrationDisplay.from_predictions, *given, classes=subject.classes)
-    elif (
-        subject.predicted_rows.any()
-        and hasattr(model, "temperature_")
-        and model.calibration in ("temperature", None)
-    ):
-        draw = partial(CalibrationDisplay.from_estimator, model, subject.y)
-    else:
+    """Held-out probabilities against observed frequencies."""
+    answer = subject.assessment
+    if answer is None or answer.probabilities is None or answer.calibration is None:
         return None
+    given = subject.y[answer.tested], answer.probabilities[answer.tested]
+    options = {"classes": subject.classes, "n_bins": min(10, max(2, subject.n_samples // 30))}
+    said = f" The mean difference is {answer.calibration.error:.3f}."
     return figure(
         "calibration",
-        lambda: draw(n_bins=bins),
+        lambda: CalibrationDisplay.from_predictions(*given, **options),
         f"Calibration curve: observed frequency against predicted probability.{said}",
-        f"Observed frequency against predicted probability ({source}); bars are 95 % "
+        "Observed frequency against predicted probability (nested cross-validation); bars are 95 % "
         f"intervals.{said}",
     )
 

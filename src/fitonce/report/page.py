@@ -22,11 +22,10 @@ from ..estimators.fitted import criterion_of
 from ..plotting.style import rounded
 from .drawings import choice_figures, columns_figure, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer, legend, numbers, script_json
-from .subject import Origin, Subject, calibrated, chosen_values, own_score, own_splits
+from .subject import Origin, Subject, calibrated, chosen_values, own_splits
 from .tables import (
     TABLE_ROWS,
     class_sets,
-    confusions,
     dependence,
     first_table,
     importance,
@@ -104,8 +103,8 @@ def write_report(
         the columns as given; the explorer works on the transformed columns.
     assessment : Assessment, default=None
         The result of `fitonce.assess`: nested scores with intervals, baseline, calibration and
-        permutation test. Without it, the page shows held-out results of the chosen settings and
-        says that they are optimistic.
+        permutation test. None makes it, without a permutation test: a tuned model is fitted again
+        in every fold. Several targets have none.
     feature_names, row_names : sequences, default=None
         Names of columns and rows; by default those of the data frame.
     title : str, default=None
@@ -247,7 +246,7 @@ def _context(
     subject: Subject, title: str | None, include_data: bool, verification: Any
 ) -> dict[str, Any]:
     """The template variables, except for the table of rows and the explorer."""
-    counts, left_out = confusions(subject), importance(subject)
+    answer, left_out = subject.assessment, importance(subject)
     script = _resource("rows.js") + _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return {
@@ -260,13 +259,11 @@ def _context(
         "subject": subject,
         "model": subject.model,
         "confounds": confounded_words(subject.estimator, subject.confounds, subject.n_samples),
-        "assessment": subject.assessment,
+        "assessment": answer,
         "verification": verification,
         "include_data": include_data,
-        "own_score": own_score(subject),
         "doubts": _doubts(subject),
-        "confusions": counts,
-        "confusion": render.confusion(counts, subject.class_names),
+        "confusion": answer and render.confusion(answer.confusion, subject.class_names),
         "class_sets": class_sets(subject),
         "dependence": dependence(subject) if include_data else [],
         "performance_figures": performance_figures(subject, include_data),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..assessment import Assessment
+from ..assessment import Assessment, assess
 from ..assessment.data import n_columns
 from ..assessment.render import shortened
 from ..core.arrays import to_numpy
@@ -72,6 +72,7 @@ class Subject:
     class_names: list[str]  # empty for regression
     origin: Origin = Origin()
     confounds: Any = None
+    unassessed: str = ""  # why there is no assessment
 
     @classmethod
     def of(
@@ -120,7 +121,20 @@ class Subject:
         if record is not None:
             seen = first is model or first in model.members_  # not after other steps
             _check_training(record.training, subject.model_features if seen else None, y)
-        return replace(subject, record=None) if subject.committee else subject
+        subject = replace(subject, record=None) if subject.committee else subject
+        return subject if assessment is not None else subject.assessed()
+
+    def assessed(self) -> Subject:
+        """With nested scores, by fits in every fold if the model is tuned; or with the reason why
+        there are none, such as several targets.
+        """
+        given = self.groups, self.sample_weight, self.confounds
+        named = dict(zip(("groups", "sample_weight", "confounds"), given, strict=True))
+        try:
+            found = assess(self.estimator, self.X, self.y, permutations=0, **named)
+        except ValueError as error:
+            return replace(self, unassessed=str(error))
+        return replace(self, assessment=found)
 
     # ---- the model and its rows ------------------------------------------------------------------
 
@@ -202,18 +216,18 @@ class Subject:
 
     @cached_property
     def predictions(self) -> np.ndarray:
-        """Held-out predictions, from nested cross-validation if there is an assessment."""
+        """Held-out predictions: of the assessment; of several targets, those of the model's own
+        splits.
+        """
         if self.assessment is not None:
             return np.asarray(self.assessment.predictions)
-        if not self.classification:
-            return self.held_out
-        said = self.classes[codes_of(self.held_out)].astype(object)
-        return np.asarray(np.where(self.predicted_rows, said, None))
+        return np.full(self.n_samples, None) if self.classification else self.held_out
 
     @cached_property
     def predicted_rows(self) -> np.ndarray:
-        """Which rows have a prediction."""
-        return finite_rows(self.held_out) if self.assessment is None else self.assessment.tested
+        """Which rows have a prediction of the assessment."""
+        none = np.zeros(self.n_samples, dtype=bool)
+        return none if self.assessment is None else self.assessment.tested
 
     @cached_property
     def wrong(self) -> np.ndarray:
@@ -233,7 +247,7 @@ class Subject:
         if not self.classification:
             residual = (self.y - self.predictions).reshape(self.n_samples, -1).astype(float)
             return np.asarray(-np.sqrt(np.mean(residual**2, axis=1)))
-        decisions = self.held_out if self.assessment is None else self.assessment.decisions
+        decisions = None if self.assessment is None else self.assessment.decisions
         missing = np.full(self.n_samples, np.nan)
         return missing if decisions is None else margins(decisions, self.codes)
 
@@ -354,19 +368,6 @@ def own_splits(subject: Subject) -> str:
     """How the model's own held-out values were computed."""
     together = "cross-validation with the model's own splits"
     return "leave-one-out" if subject.leave_one_out else together
-
-
-def own_score(subject: Subject) -> float:
-    """Accuracy or R² of the held-out values for the chosen settings."""
-    tested = finite_rows(subject.held_out)
-    if not tested.any():
-        return float("nan")
-    held_out = subject.held_out[tested]
-    if subject.classification:
-        return float(np.mean(codes_of(held_out) == subject.codes[tested]))
-    observed = subject.y[tested].astype(float)
-    total = np.sum((observed - observed.mean(axis=0)) ** 2)
-    return float(1.0 - np.sum((observed - held_out) ** 2) / total) if total > 0 else float("nan")
 
 
 def chosen_values(model: Any) -> list[str]:

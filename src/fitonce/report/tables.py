@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.metrics import confusion_matrix
 
 from ..assessment import ColumnImportance, ModelComparison, column_importance
 from ..assessment.render import baseline_name, interval_text, score_text, shortened
@@ -58,14 +57,10 @@ def class_sets(subject: Subject) -> dict[str, Any] | None:
     own rows exceed; always, if it has too few rows for that. All margins come from models that were
     not trained on the row.
     """
-    if not subject.classification or subject.committee:
-        return None
-    decisions = subject.held_out if subject.assessment is None else subject.assessment.decisions
-    if decisions is None:
+    decisions = None if subject.assessment is None else subject.assessment.decisions
+    if decisions is None or subject.committee:
         return None
     rows = np.flatnonzero(finite_rows(decisions) & subject.predicted_rows)
-    if len(rows) == 0:
-        return None
     n, classes = len(rows), len(subject.class_names)
     of_class = [margins(decisions[rows], np.full(n, code)) for code in range(classes)]
     own = margins(decisions[rows], subject.codes[rows])
@@ -84,20 +79,6 @@ def class_sets(subject: Subject) -> dict[str, Any] | None:
 
 def _set_name(size: int) -> str:
     return {0: "no class", 1: "one class"}.get(size, f"{size} classes")
-
-
-def confusions(subject: Subject) -> np.ndarray | None:
-    """Number of rows by observed and by predicted class; None for regression, or without any
-    prediction.
-    """
-    if not (subject.classification and subject.predicted_rows.any()):
-        return None
-    if subject.assessment is not None and subject.assessment.confusion is not None:
-        return np.asarray(subject.assessment.confusion, dtype=float)
-    rows, classes = subject.predicted_rows, subject.classes
-    predicted = np.searchsorted(classes, subject.predictions[rows].astype(classes.dtype))
-    every = np.arange(len(classes))
-    return np.asarray(confusion_matrix(subject.codes[rows], predicted, labels=every))
 
 
 def importance(subject: Subject) -> ColumnImportance | None:
