@@ -128,10 +128,10 @@ class Subject:
         """With nested scores, by fits in every fold if the model is tuned; or with the reason why
         there are none, such as several targets.
         """
-        given = self.groups, self.sample_weight, self.confounds
-        named = dict(zip(("groups", "sample_weight", "confounds"), given, strict=True))
+        names = ("groups", "sample_weight", "confounds")
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
         try:
-            found = assess(self.estimator, self.X, self.y, permutations=0, **named)
+            found = assess(self.estimator, self.X, self.y, permutations=0, **given)
         except ValueError as error:
             return replace(self, unassessed=str(error))
         return replace(self, assessment=found)
@@ -198,11 +198,8 @@ class Subject:
         splits; NaN where the landmarks were chosen by the labels of these rows.
         """
         found = held_out_output(self.model)
-        return np.full_like(found, np.nan) if self.landmarks_by_labels else found
-
-    @property
-    def landmarks_by_labels(self) -> bool:
-        return not self.committee and landmarks_by_labels(self.model)
+        told = not self.committee and landmarks_by_labels(self.model)
+        return np.full_like(found, np.nan) if told else found
 
     @cached_property
     def codes(self) -> np.ndarray:
