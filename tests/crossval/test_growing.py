@@ -15,17 +15,12 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 KERNEL = {"gamma": 0.2, "alpha": 0.3}
 MODELS = [
     KernelRidge(**KERNEL),
-    KernelRidge(fit_intercept=False, **KERNEL),
-    KernelRidge(fit_intercept="penalized", **KERNEL),
-    KernelRidge(kernel="linear", alpha=2.0),
-    KernelRidge(penalty="dual", **KERNEL),
+    KernelRidge(penalty="dual", fit_intercept="penalized", **KERNEL),
     LeastSquaresSVC(**KERNEL, calibration=None),
-    KernelFisherDiscriminant(**KERNEL, calibration=None),
     KernelFisherDiscriminant("laplacian", **KERNEL, calibration=None),
 ]
-CURVES = {  # in the first three, splits have the same first rows, and test different ones
+CURVES = {
     "time series": TimeSeriesSplit(3),
-    "windows": [(np.arange(size), np.arange(79, 79 - size // 2, -1)) for size in (52, 20, 32, 44)],
     "repeated rows": [
         (np.r_[np.arange(20), np.arange(10)], np.arange(70, 80)),
         (np.arange(20), np.arange(40, 45)),
@@ -49,55 +44,11 @@ def data_for(model):
     return X, (X[:, 1] * X[:, 2] + 0.1 * y if isinstance(model, KernelRidge) else y)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=str)
-@pytest.mark.parametrize(
-    "cv", [TimeSeriesSplit(6), TimeSeriesSplit(20, test_size=1, gap=2)], ids=str
-)
-def test_time_series_equal_refits(model, cv):
-    X, y = data_for(model)
-    classifies = not isinstance(model, KernelRidge)
-    method = "decision_function" if classifies else "predict"
-    ours = fitonce.cross_val_predict(model, X, y, cv=cv, method=method, by_fold=True)
-    for (test, output), (train, expected) in zip(ours, cv.split(X), strict=True):
-        assert np.array_equal(test, expected)
-        refitted = getattr(model.fit(X[train], y[train]), method)(X[test])
-        np.testing.assert_allclose(output, refitted, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(
-        fitonce.cross_val_score(model, X, y, cv=cv),
-        reference.cross_val_score(model, X, y, cv=cv),
-        rtol=1e-8,
-        equal_nan=True,
-    )
-
-
-@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "neg_log_loss"])
-def test_other_scores_and_weights_of_time_series(scoring):
-    X, y = series(classes=2)
-    weights = np.linspace(0.5, 2.0, len(y))
-    model = LeastSquaresSVC(**KERNEL)
-    what = {"cv": TimeSeriesSplit(5), "scoring": scoring, "params": {"sample_weight": weights}}
-    ours = fitonce.cross_validate(model, X, y, **what)
-    theirs = reference.cross_validate(model, X, y, **what)
-    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-7)
-    assert ours.route.name == "one"
-
-
 def test_windows_of_less_than_half_of_the_rows_are_fitted():
     X, y = series()
     result = fitonce.cross_validate(KernelRidge(**KERNEL), X, X[:, 0] + y, cv=TimeSeriesSplit(20))
     sizes = [len(train) for train, _ in TimeSeriesSplit(20).split(X)]
     assert result.route.fitted_folds == sum(size < len(X) / 2 for size in sizes)
-
-
-def test_a_precomputed_kernel():
-    X, y = series()
-    K, t = X @ X.T, X[:, 0] + y
-    cv = TimeSeriesSplit(8)
-    model = KernelRidge(kernel="precomputed", alpha=0.5)
-    given = K.copy()
-    ours = fitonce.cross_val_score(model, K, t, cv=cv)
-    np.testing.assert_allclose(ours, reference.cross_val_score(model, K, t, cv=cv), rtol=1e-8)
-    assert np.array_equal(K, given)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
