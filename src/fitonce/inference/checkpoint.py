@@ -143,11 +143,14 @@ def fingerprint(**parts: Any) -> str:
     return digest.hexdigest()
 
 
-def _content(thing: Any) -> bytes:
-    """A hash of what tells a thing from others."""
+def _content(thing: Any, inside: tuple[int, ...] = ()) -> bytes:
+    """A hash of what tells a thing from others; it is part of the functions and classes whose ids
+    are given, some of which use themselves.
+    """
     digest = hashlib.sha256()
     pickler = _Content(types.SimpleNamespace(write=digest.update), protocol=5)
     pickler.fast = True  # equal things are written alike, whether or not they are the same object
+    pickler.inside = inside
     pickler.dump(thing)
     return digest.digest()
 
@@ -155,10 +158,7 @@ def _content(thing: Any) -> bytes:
 class _Content(pickle.Pickler):
     """Writes the parts of some things in their place."""
 
-    @cached_property
-    def _seen(self) -> dict[int, int]:
-        """Functions and classes by their number: some use themselves."""
-        return {}
+    inside: tuple[int, ...]
 
     def persistent_id(self, thing: Any) -> Any:
         """The parts that are written for a thing; None to write the thing itself."""
@@ -169,7 +169,11 @@ class _Content(pickle.Pickler):
         if isinstance(thing, types.ModuleType):
             return "module", thing.__name__
         if isinstance(thing, (types.FunctionType, types.CodeType, type)):
-            return None if _is_published(thing) else self._used(thing)
+            if id(thing) in self.inside:
+                return "above", len(self.inside) - self.inside.index(id(thing))
+            return (
+                None if _is_published(thing) else _content(_used(thing), (*self.inside, id(thing)))
+            )
         if hasattr(thing, "get_params"):  # an estimator: cloned before use, so parameters are all
             return type(thing), sorted(thing.get_params(deep=False).items())
         if hasattr(thing, "tocsr"):
@@ -180,24 +184,22 @@ class _Content(pickle.Pickler):
             return names, np.asarray(thing) if hasattr(thing, "iloc") else to_numpy(thing)
         return None
 
-    def _used(self, thing: Any) -> tuple[Any, ...]:
-        """The code of a function or class, with all that it uses."""
-        if id(thing) in self._seen:
-            return "seen", self._seen[id(thing)]
-        self._seen[id(thing)] = len(self._seen)
-        if isinstance(thing, types.CodeType):
-            return thing.co_code, thing.co_consts, thing.co_names, thing.co_varnames
-        if isinstance(thing, type):
-            kinds = (types.FunctionType, *WRAPPERS)
-            own = {
-                name: part
-                for name, part in vars(thing).items()
-                if isinstance(part, kinds) or (name[:2] != "__" and isinstance(part, SETTINGS))
-            }
-            return thing.__qualname__, thing.__bases__, own
-        used = {name: thing.__globals__.get(name) for name in _names(thing.__code__)}
-        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return thing.__code__, thing.__defaults__, thing.__kwdefaults__, cells, used
+
+def _used(thing: Any) -> tuple[Any, ...]:
+    """The code of a function or class, with all that it uses."""
+    if isinstance(thing, types.CodeType):
+        return thing.co_code, thing.co_consts, thing.co_names, thing.co_varnames
+    if isinstance(thing, type):
+        kinds = (types.FunctionType, *WRAPPERS)
+        own = {
+            name: part
+            for name, part in vars(thing).items()
+            if isinstance(part, kinds) or (name[:2] != "__" and isinstance(part, SETTINGS))
+        }
+        return thing.__qualname__, thing.__bases__, own
+    used = {name: thing.__globals__.get(name) for name in _names(thing.__code__)}
+    cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+    return thing.__code__, thing.__defaults__, thing.__kwdefaults__, cells, used
 
 
 def _names(code: types.CodeType) -> list[str]:
