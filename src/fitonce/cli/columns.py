@@ -359,22 +359,19 @@ def _row_numbers(typed: pl.Series) -> bool:
     return bool((steps > 0).all()) and float(typed[-1] - typed[0]) <= DENSE * steps.len()
 
 
-def _date_parts(column: pl.Series, remarks: Remarks) -> Iterator[tuple[Feature, pl.Series]]:
+def _date_parts(column: pl.Series, remarks: Remarks) -> list[tuple[Feature, pl.Series]]:
     """A column of dates as numbers, without those that are the same in all rows."""
-    name = column.name
-    form, unsure = format_of(column)
-    used = []
-    for part in PARTS:
-        feature = Feature(f"{name} ({part})", part, name, form)
-        values = feature.values(column.to_frame(), remarks)
-        if values.drop_nulls().n_unique() > 1:
-            used.append("days since 1970" if part == DAYS else part)
-            yield feature, values
-    said = f"dates, used as {', '.join(used)}" if used else "left out, the same date in every row"
+    name, (form, unsure) = column.name, format_of(column)
+    features = [Feature(f"{name} ({part})", part, name, form) for part in PARTS]
+    found = [(feature, feature.values(column.to_frame(), remarks)) for feature in features]
+    used = [(feature, values) for feature, values in found if values.drop_nulls().n_unique() > 1]
+    kinds = ["days since 1970" if feature.kind == DAYS else feature.kind for feature, _ in used]
+    said = f"dates, used as {', '.join(kinds)}" if used else "left out, the same date in every row"
     if unsure and form is not None:
         order = "day before month" if form.startswith("%d") else "month before day"
         said += f" (read as {order}; write dates as 2024-12-31 to avoid the ambiguity)"
     remarks.about(name, said, "dates")
+    return used
 
 
 # ---- what may make the scores worthless ----------------------------------------------------------

@@ -301,12 +301,10 @@ def _rare_levels(design: Design) -> Iterator[tuple[str, np.ndarray, int, int]]:
 
 def fit(estimator: Any, design: Design) -> Any:
     """Fit a pipeline, passing on what belongs to the rows if its last step accepts it."""
-    given = design.row_options
-    if not takes_groups(estimator[-1]):
-        given.pop("groups")
-    if not is_model(estimator[-1]):
-        given.pop("confounds")
-    named = {f"model__{name}": v for name, v in given.items() if v is not None}
+    last = estimator[-1]
+    taken = {"groups": takes_groups(last), "confounds": is_model(last), "sample_weight": True}
+    given = {name: v for name, v in design.row_options.items() if taken[name] and v is not None}
+    named = {f"model__{name}": v for name, v in given.items()}
     return estimator.fit(design.X, design.y, **named)
 
 
