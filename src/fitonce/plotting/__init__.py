@@ -18,15 +18,15 @@ from typing import Any
 
 _HOMES = {
     "BarDisplay": "bars",
-    "CalibrationDisplay": "calibration",
+    "CalibrationDisplay": "predictions",
     "CriterionMapDisplay": "tuning",
-    "GeneralizationDisplay": "positions",
+    "GeneralizationDisplay": "permutations",
     "InfluenceDisplay": "rows",
-    "IntervalDisplay": "intervals",
-    "PermutationNullDisplay": "null",
+    "IntervalDisplay": "predictions",
+    "PermutationNullDisplay": "permutations",
     "ProjectionDisplay": "rows",
     "RegularizationPathDisplay": "tuning",
-    "TimeCourseDisplay": "positions",
+    "TimeCourseDisplay": "permutations",
     "activation_patterns": "bars",
 }
 
