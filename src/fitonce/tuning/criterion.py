@@ -110,6 +110,11 @@ class Criterion:
         """Whether it may compare outputs with each other or with a threshold."""
         return not isinstance(self.given, str) or self.given not in SMOOTH
 
+    def differentiable(self, n_classes: int) -> bool:
+        """Whether it is a smooth function of held-out values or of the fit."""
+        of_margins = self.name == "smoothed_error" and n_classes == 2
+        return self.of_the_fit or self.name == "squared_error" or of_margins
+
     def losses(self, scores: HeldOutScores) -> np.ndarray:
         """The loss of every candidate and target (m, t), one column if targets are judged together.
 

@@ -16,7 +16,8 @@ An evaluation costs one Cholesky factorization, one inversion and a product of n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,10 @@ class Term:
     gamma: Any
     tunes_gamma: bool
 
+    def matrix(self, gamma: Any) -> Array:
+        """K_b at a gamma."""
+        return self.kernel(gamma)(self.rows, self.rows)
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -64,7 +69,6 @@ class Objective:
     tunes_theta: bool = False
     tunes_mu: bool = True
     penalized: bool = False
-    known: dict[int, Array] = field(default_factory=dict, compare=False)  # matrices that stay
 
     @property
     def widths(self) -> list[int]:
@@ -89,7 +93,10 @@ class Objective:
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         theta, gammas, mu = self.values(x)
-        matrices = [self._matrix(b, gamma) for b, gamma in enumerate(gammas)]
+        matrices = [
+            term.matrix(gamma) if fixed is None else fixed
+            for term, gamma, fixed in zip(self.terms, gammas, self._fixed, strict=True)
+        ]
         K = sum((t * matrix for t, matrix in zip(theta, matrices, strict=True)), 0.0)
         K = K + 1.0 if self.penalized else K
         s = self.row_scale
@@ -115,15 +122,10 @@ class Objective:
             slopes.append(-float(total(slope * K)))
         return value, np.array(slopes)
 
-    def _matrix(self, number: int, gamma: Any) -> Array:
-        """K_b at a gamma."""
-        term = self.terms[number]
-        if number not in self.known:
-            K = term.kernel(gamma)(term.rows, term.rows)
-            if term.tunes_gamma:
-                return K
-            self.known[number] = K
-        return self.known[number]
+    @cached_property
+    def _fixed(self) -> list[Array | None]:
+        """The matrices K_b that stay."""
+        return [None if term.tunes_gamma else term.matrix(term.gamma) for term in self.terms]
 
     def minimise(self, window: tuple[float, float]) -> tuple[np.ndarray, list[Any], float]:
         """θ, gammas and mu that L-BFGS-B ends with, mu within a window, or those of the start where

@@ -212,13 +212,6 @@ def _smooth(tuner: Tuner) -> bool:
     return tuner.deletions is None and tuner.data.landmarks is None
 
 
-def _differentiable(tuner: Tuner) -> bool:
-    """Whether the criterion is a smooth function of held-out values or of the fit."""
-    criterion = tuner.specification.criterion
-    two_classes = criterion.name == "smoothed_error" and tuner.readout.n_classes == 2
-    return criterion.of_the_fit or criterion.name == "squared_error" or two_classes
-
-
 def _refined_alpha(tuner: Tuner, at: Trial) -> tuple[Trial, list[NewtonStep]]:
     """The best alpha near one, by Newton's method or a line search, and the steps to it."""
     problem = at.problem
@@ -229,7 +222,7 @@ def _refined_alpha(tuner: Tuner, at: Trial) -> tuple[Trial, list[NewtonStep]]:
     def losses(mus: np.ndarray) -> np.ndarray:
         return np.asarray(tuner.losses(problem, mus).mean(axis=1))
 
-    if _smooth(tuner) and _differentiable(tuner):
+    if _smooth(tuner) and tuner.specification.criterion.differentiable(tuner.readout.n_classes):
         steps = newton(losses, alpha, *window)
         alpha = steps[-1].alpha
     else:
