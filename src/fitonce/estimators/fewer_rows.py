@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,11 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..core.readout import labels_of
 from ..kernels import Kernel
+from ..tuning.specification import Data, Specification
 from .base import KernelModel
 from .classifier import KernelClassifier
 from .parameters import store_parameters
 from .probability import by_output
-from .setup import Setup, setup_of
+from .setup import setup_of
 
 WIDTHS = 4.0 ** np.arange(-3, 4)  # times the central gamma: a factor of 64 both ways
 
@@ -122,7 +124,7 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         A = sp.csr_matrix((weights / totals[block], (block, rows)), shape)
         labels = training.y[rows[np.unique(block, return_index=True)[1]]]
         plain, fits = clone(self.estimator).set_params(kernel="precomputed", calibration=None), []
-        for kernel in candidates(self.estimator, setup):
+        for kernel in candidates(setup.specification, setup.data):
             K = A @ (kernel(training.X, training.X) @ A.T)
             fits.append((clone(plain).fit(0.5 * (K + K.T), labels, sample_weight=totals), kernel))
         self.estimator_, self.kernel_ = max(fits, key=lambda fit: fit[0].best_score_)
@@ -161,23 +163,19 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return labels_of(self.decision_function(X), self.classes_)
 
     def __sklearn_tags__(self) -> Any:
-        tags = get_tags(self.estimator)
-        tags.array_api_support = False
-        return tags
+        return replace(get_tags(self.estimator), array_api_support=False)
 
 
-def candidates(estimator: Any, setup: Setup) -> list[Kernel]:
-    """The kernel of an estimator, or one for each gamma."""
-    tuned = setup.specification
+def candidates(tuned: Specification, data: Data) -> list[Kernel]:
+    """The kernel of rows that an estimator asks for, or one for each gamma."""
     several = tuned.chooses_kernel or tuned.tunes_sum or "tune" in (tuned.degree, tuned.coef0)
-    precomputed = setup.training.precomputed or setup.data.landmarks is not None
-    if several or precomputed:
+    kernel = tuned.central_kernel(data)
+    if several or kernel.precomputed or data.landmarks is not None:
         raise ValueError(
             "averages need landmarks=None and one kernel of rows, of which only gamma is tuned: "
             "pass degree, coef0 and the parameters of a KernelSum as numbers. GridSearchCV chooses "
             "among such estimators."
         )
-    kernel = tuned.central_kernel(setup.data)
     if not tuned.tunes_gamma:
         return [kernel]
     given, gammas = kernel.parameters, kernel.parameters["gamma"] * WIDTHS
