@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
@@ -29,7 +30,6 @@ from .accuracy import (
     warn_of_weighted_landmarks,
 )
 from .by_target import check_stored, solve_by_target, works_by_target
-from .callbacks import CallbackSupportMixin, CallbackTasks, with_callbacks
 from .confounding import new_confounds
 from .intervals import influences
 from .parameter_values import check_alpha, is_precomputed
@@ -37,6 +37,46 @@ from .parameters import OTHER_WORDS, used
 from .record import FitRecord, kept_of, record_of
 from .setup import Labels, folds_of, setup_of
 from .validation import check_new_data
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        return method
+
+
+class CallbackTasks:
+    """Steps of a fit as tasks of scikit-learn's callbacks, the root and its subtasks; does nothing
+    without callback support.
+
+    ``model.set_callbacks(sklearn.callback.ProgressBar())`` then shows one line per decomposition,
+    inside GridSearchCV too.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any) -> None:
+        self._arguments = {"estimator": estimator, "X": X, "y": y}
+        start = getattr(estimator, "_init_callback_context", None)
+        self._root = None if start is None else start(max_subtasks=None)
+        if self._root is not None:
+            self._root.call_on_fit_task_begin(**self._arguments)
+
+    @contextmanager
+    def task(self, name: str) -> Iterator[None]:
+        """One subtask, such as a decomposition."""
+        context = None if self._root is None else self._root.subcontext(task_name=name)
+        if context is not None:
+            context.call_on_fit_task_begin(**self._arguments)
+        yield
+        if context is not None:
+            context.call_on_fit_task_end(**self._arguments)
+
+    def end(self) -> None:
+        if self._root is not None:
+            self._root.call_on_fit_task_end(**self._arguments)
 
 
 class KernelModel(CallbackSupportMixin, BaseEstimator):

@@ -14,11 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.readout import labels_of
 from .base import KernelModel
-from .blockwise import blockwise
 from .intervals import class_sets
 from .parameters import used
 from .probability import Calibration, by_output, fit_calibration
 from .record import record_of, record_of_unseen
+from .validation import blockwise
 
 
 def labels_as_rows(decision: Array, classes: np.ndarray) -> Any:

@@ -14,11 +14,11 @@ from ..core.readout import Evidence, Indicators, Readout
 from ..core.refused import refuse
 from ..tuning.solution import Solution
 from .base import fitted_kernel
-from .blockwise import blockwise
 from .classifier import KernelClassifier
 from .parameter_values import as_numbers
 from .parameters import store_parameters, used
 from .setup import Labels
+from .validation import blockwise
 
 
 class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):

@@ -15,11 +15,11 @@ from ..core.rows import is_rows
 from ..rows.dask import is_dask
 from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
-from .blockwise import blockwise
 from .intervals import intervals, process_of, spread_of
 from .parameters import store_parameters
 from .record import record_of, record_of_unseen
 from .setup import Labels
+from .validation import blockwise
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
