@@ -220,16 +220,13 @@ def _widest(manhattan: bool, points: Array) -> float:
     """An upper bound of the L1 or squared distances between points: from twice the largest norm."""
     if points.shape[0] == 0:
         return np.inf
-    if sp.issparse(points):
-        sizes = abs(points) if manhattan else points.multiply(points)
-        largest = float(sizes.sum(axis=1).max())
+    if not manhattan:
+        sizes = 2.0 * _sizes(points)
+    elif sp.issparse(points):
+        sizes = np.asarray(abs(points).sum(axis=1))
     else:
-        xp = namespace(points)
-        if manhattan:
-            points = points - points[:1, :]
-        sizes = xp.abs(points) if manhattan else points**2
-        largest = float(xp.max(xp.sum(sizes, axis=1)))
-    return 2.0 * largest if manhattan else 4.0 * largest
+        sizes = namespace(points).sum(abs(points - points[:1, :]), axis=1)
+    return 2.0 * float(namespace(sizes).max(sizes))
 
 
 def _squared(X: Array, Y: Array) -> Array:

@@ -34,7 +34,13 @@ from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
 from ..landmarks.features import LandmarkMap
 from .decompose import FitIntercept
-from .solution import Solution, free_columns, kernel_smoothing, kernel_solution
+from .solution import (
+    Solution,
+    free_columns,
+    kernel_smoothing,
+    kernel_solution,
+    side_by_side,
+)
 from .specification import Data
 
 LINEAR = Kernel("linear")
@@ -324,8 +330,10 @@ class Problem:
     def _refitted(self, mus: np.ndarray, deleted: np.ndarray, rows: np.ndarray) -> Array:
         """Values (m, k, t) of some rows by the models without those deleted."""
         first = self.refit(deleted, float(mus[0]))
-        values = [replace(first, mu=float(mu)).values(rows) for mu in mus]
-        return namespace(values[0]).stack(values)
+        models = [replace(first, mu=float(mu)).solution for mu in mus]
+        values = first.values(rows, side_by_side(models))
+        by_mu = namespace(values).reshape(values, (len(rows), len(mus), -1))
+        return namespace(values).permute_dims(by_mu, (1, 0, 2))
 
 
 def _some_of(landmarks: Landmarks, kept: np.ndarray) -> Landmarks:
@@ -422,9 +430,10 @@ class Refit:
         """Scatter and class sizes of the rows that are left."""
         return self.own.evidence(self.fitted)
 
-    def values(self, rows: np.ndarray) -> Array:
-        """Predicted targets of the given rows."""
+    def values(self, rows: np.ndarray, solution: Solution | None = None) -> Array:
+        """Predicted targets of the given rows; by several models of these rows, if given."""
         problem, refits = self.problem, self.problem.refits
         assert refits is not None
+        solution = self.solution if solution is None else solution
         given = problem.kernel, rows_at(refits.data.X, rows), problem.X
-        return self.solution.values(*given, confounds=problem.confounds_of(rows))
+        return solution.values(*given, confounds=problem.confounds_of(rows))

@@ -14,7 +14,7 @@ variance of f(x), in units of the noise,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -146,6 +146,15 @@ class Solution:
 
 
 # ---- sums of kernels at all rows -----------------------------------------------------------------
+
+
+def side_by_side(models: Sequence[Solution]) -> Solution:
+    """One model with the outputs of several, one after the other."""
+    names = ("dual_coef", "intercept", "coef", "confound_coef")
+    parts = {name: [getattr(model, name) for model in models] for name in names}
+    known = {name: given for name, given in parts.items() if given[0] is not None}
+    xp = namespace(models[0].intercept)
+    return replace(models[0], **{name: xp.concat(given, axis=-1) for name, given in known.items()})
 
 
 def centred(model: Problem) -> bool:
