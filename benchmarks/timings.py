@@ -281,6 +281,9 @@ def decoding(n_times: int) -> Sides:
         make_pipeline(StandardScaler(), model),
         make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()),
     )
+    sides["fitonce, scaled"] = partial(
+        positions.permutation_test, scaled[0], X, y, cv=folds, n_permutations=1000
+    )
     for end, ours, theirs in (("", model, LinearDiscriminantAnalysis()), (", scaled", *scaled)):
         sides[f"scores{end}"] = partial(positions.cross_val_score, ours, X, y, cv=folds)
         sides[f"time × time{end}"] = partial(positions.generalize, ours, X, y, cv=folds)
