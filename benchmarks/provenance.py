@@ -110,6 +110,8 @@ def reached(path: str, entry: str | None = None) -> dict[str, set[str]]:
     while waiting:
         file, name = waiting.pop()
         names = [name] if name in module(file) else list(module(file))
+        if name is None and file == path and entry:
+            names = [one for one in module(file) if one == "main" or one in LISTS]
         for one in names:
             if one in found.setdefault(file, set()):
                 continue

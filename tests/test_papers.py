@@ -59,7 +59,7 @@ def run(name: str, folder: Path, *arguments: str) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [f"{name}.py", "--quick", "--out", str(folder), *arguments])
         runpy.run_path(str(SCRIPTS / f"{name}.py"), run_name="__main__")
-    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    return module("recording").read(folder / f"{name}.json")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def committed():
         assert path.is_file(), (
             f"{path.name} is not among the committed results: run benchmarks/papers/{name}.py"
         )
-        return json.loads(path.read_text(encoding="utf-8"))
+        return module("recording").read(path)
 
     return result
 

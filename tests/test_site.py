@@ -241,7 +241,7 @@ def test_an_entry_of_a_list_counts_with_what_it_reaches(tmp_path, monkeypatch):
         "def used():\n    return inner()\ndef inner():\n    return 1\ndef idle():\n    return 2\n"
     )
     script = "from other import used\nX = 3\ndef g():\n    return X\n"
-    script += "STUDIES = {'a': used, 'b': g}\n"
+    script += "STUDIES = {'a': used, 'b': g}\ndef main():\n    return STUDIES\n"
 
     def hashes(other: str, script: str) -> list[str]:
         for cached in (provenance.module, provenance.imported):

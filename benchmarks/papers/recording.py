@@ -34,6 +34,7 @@ RESULTS = HERE.parent / "results" / "papers"
 CACHE = HERE.parent / "cache" / "papers"
 sys.path.append(str(HERE.parent))
 
+import common  # noqa: E402
 import provenance  # noqa: E402
 
 
@@ -59,7 +60,7 @@ class Run:
         self.cells: dict[str, Any] = {}
         self.derived: dict[str, Any] = {}
         if self.path.is_file() and not fresh:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
+            found = read(self.path)
             if found.get("settings") == self.settings:
                 self.cells = found["cells"]
                 self.inputs = found.get("inputs", {}) if self.cells else self.inputs
@@ -106,11 +107,12 @@ class Run:
             "settings": self.settings,
             **self.derived,
             "inputs": self.inputs,
-            "cells": self.cells,
+            "cells": packed(self.cells),
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(record, indent=1, default=plain) + "\n", encoding="utf-8")
+        given = json.loads(json.dumps(record, default=plain))
+        temporary.write_text(common.compact(given) + "\n", encoding="utf-8")
         temporary.replace(self.path)
 
     def figure(self, draw: Callable[..., Any], *arguments: Any) -> None:
@@ -137,6 +139,30 @@ class Run:
             figure = draw(plt, *arguments)
             figure.savefig(self.path.with_suffix(".png"), dpi=130)
             plt.close(figure)
+        smaller(self.path.with_suffix(".png"))
+
+
+def smaller(picture: Path) -> None:
+    """The picture with 64 colors, which lines and text do not miss."""
+    from PIL import Image
+
+    Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True)
+
+
+def packed(cells: dict[str, Any]) -> dict[str, Any]:
+    """Cells of the same numbers as rows below their names, written once."""
+    names = [tuple(cell) if isinstance(cell, dict) else () for cell in cells.values()]
+    if len(set(names)) != 1 or not names[0]:
+        return cells
+    return {"columns": list(names[0])} | {key: list(cell.values()) for key, cell in cells.items()}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A result with its cells as they were computed."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if columns := found.get("cells", {}).pop("columns", None):
+        found["cells"] = {k: dict(zip(columns, v, strict=True)) for k, v in found["cells"].items()}
+    return found
 
 
 def plain(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,13 +13,13 @@ DOCS = HERE.parent.parent / "docs"
 sys.path.insert(0, str(DOCS))
 
 from _marked import Marked, table  # noqa: E402
+from recording import read  # noqa: E402
 
 __all__ = ["DOCS", "RESULTS", "Marked", "number", "plus_minus", "result", "table"]
 
 
 def result(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return loaded
+    return read(RESULTS / f"{name}.json")
 
 
 def number(value: float) -> str:
