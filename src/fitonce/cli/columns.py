@@ -172,15 +172,7 @@ def design(
         ),
     )
     remarks = Remarks(table.notes)
-    frame = table.frame.with_row_index(ROW, offset=1)
-    for role, names in uses.items():
-        for name in names if role not in ("weight", "drop") else ():
-            frame = _known_rows(frame, name, role, remarks)
-    if time is not None:
-        frame = in_order(frame, time)
-        remarks.add(f"in the order of {time!r}, every fold is predicted from the rows before it")
-    few = f"{table.name} has {counted(frame.height)} with a target: too few to train and test a "
-    refuse((frame.height < FEWEST_ROWS, f"{few}model."))
+    frame = _usable_rows(table, uses, remarks)
     numbers, frame = frame[ROW].to_numpy(), frame.drop(ROW)
     y, task = target_of(frame[target], task, remarks)
     if log_target:
@@ -231,6 +223,20 @@ def design(
             "confounds": [feature.identity for feature in adjusting],
         },
     )
+
+
+def _usable_rows(table: Table, uses: dict[str, list[str]], remarks: Remarks) -> pl.DataFrame:
+    """The numbered rows whose target, group, time and confounds are known, in the order of time."""
+    frame = table.frame.with_row_index(ROW, offset=1)
+    for role, names in uses.items():
+        for name in names if role not in ("weight", "drop") else ():
+            frame = _known_rows(frame, name, role, remarks)
+    for time in uses.get("time", ()):
+        frame = in_order(frame, time)
+        remarks.add(f"in the order of {time!r}, every fold is predicted from the rows before it")
+    few = f"{table.name} has {counted(frame.height)} with a target: too few to train and test a "
+    refuse((frame.height < FEWEST_ROWS, f"{few}model."))
+    return frame
 
 
 def check_columns(table: Table, names: Sequence[str], role: str) -> None:
