@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import numpy as np
 
 from fitonce import load, save
@@ -29,3 +31,14 @@ def assert_same_outputs(model, again, X):
 
 def round_trip(model, folder, **options):
     return load(save(model, folder / "model.skops", **options))
+
+
+def rewritten(path, change):
+    """The same archive with its members, a dict of bytes, changed; they are compressed."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path

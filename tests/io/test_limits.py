@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import json
 import time
-import zipfile
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from model_files import assert_same_outputs, round_trip, two_classes
+from model_files import assert_same_outputs, rewritten, round_trip, two_classes
 
 from fitonce import LeastSquaresSVC, load, save
 from fitonce.io import contents
@@ -22,17 +21,6 @@ def sparse(tmp_path):
     X[np.abs(X) < 0.5] = 0.0
     model = LeastSquaresSVC(gamma=0.5, alpha=0.1).fit(sp.csr_matrix(X), y)
     return save(model, tmp_path / "sparse.skops")
-
-
-def rewritten(path, change):
-    """The archive with its members, a dict of bytes, changed; they are compressed."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    change(members)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return path
 
 
 def with_attribute(path, node, name="forged_", **members):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_files import assert_same_outputs, round_trip, skops_io, two_classes
+from model_files import assert_same_outputs, rewritten, round_trip, skops_io, two_classes
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -27,17 +27,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fitonce import KernelRidge, LeastSquaresSVC, Subsampling, load
 from fitonce.io import contents, saving
-
-
-def rewritten(path, change):
-    """The same archive with its members, a dict of bytes, changed."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    change(members)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return path
 
 
 def with_schema(change):
