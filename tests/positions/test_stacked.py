@@ -25,8 +25,8 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.inference.linear_maps import LinearMaps, LinearModel
 from fitonce.inference.placements import Placement
 from fitonce.positions import cross_val_score, generalize, permutation_test, scores
-from fitonce.positions.generalization import TrainedHere
 from fitonce.positions.slices import Slices
+from fitonce.positions.trained import TrainedHere
 from optional import require
 from reference import output
 
@@ -403,8 +403,8 @@ def test_blocks_and_repeated_folds(monkeypatch):
     model = KernelFisherDiscriminant("linear", alpha=1.0)
     cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
     whole = cross_val_score(model, X, y, cv=cv)
-    for size in ("stacked.STACK_ELEMENTS", "generalization.BLOCK_ELEMENTS"):
-        monkeypatch.setattr(f"fitonce.positions.{size}", 2 * N * FEATURES)
+    for size in ("STACK_ELEMENTS", "BLOCK_ELEMENTS"):
+        monkeypatch.setattr(f"fitonce.positions.trained.{size}", 2 * N * FEATURES)
     monkeypatch.setattr("fitonce.positions.sweep.TOGETHER", 2)
     np.testing.assert_array_equal(cross_val_score(model, X, y, cv=cv), whole)
     np.testing.assert_array_equal(np.diagonal(generalize(model, X, y, cv=cv)).T, whole)

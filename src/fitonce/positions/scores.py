@@ -26,10 +26,9 @@ from ..estimators.validation import is_foreign_array
 from ..inference.linear_maps import LinearModel, is_linear
 from ..inference.placements import Placement, split_rows
 from ..inference.scoring import Scoring, measures
-from .generalization import TrainedHere
 from .slices import Slices
-from .stacked import StackedScores
 from .sweep import swept
+from .trained import StackedScores, TrainedHere
 
 # many small folds are cheaper one position at a time: k systems of p×p may cost at most this many
 # times as much as the moments of n rows
@@ -216,12 +215,11 @@ def generalize(
             "of different positions. Pass features and the name of a kernel."
         )
     slices, y, splits = prepared(estimator, X, y, groups, cv, neighbors)
-    sizes = slices.sizes
-    if np.ptp(sizes):
+    if np.ptp(slices.sizes):
         raise ValueError(
-            f"neighbors must have equal sizes for generalize, got sizes from {sizes.min()} to "
-            f"{sizes.max()}: a model trained at one position is applied to the features of all "
-            "others."
+            "neighbors must have equal sizes for generalize, got sizes from "
+            f"{slices.sizes.min()} to {slices.sizes.max()}: a model trained at one position is "
+            "applied to the features of all others."
         )
     measured = one_score(estimator, y, scoring)
     work = TrainedHere(estimator, slices, y, splits, measured, params)
@@ -246,8 +244,10 @@ def prepared(
     warn_of_scale(estimator, slices)
     y = to_numpy(y) if is_foreign_array(y) else y
     check_lengths(slices, y, groups)
-    splitter = check_cv(cv, y, classifier=is_classifier(estimator))
-    splits = split_rows(splitter.split(X, y, groups=groups), slices.n_samples)
+    splits = split_rows(
+        check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups=groups),
+        slices.n_samples,
+    )
     if not splits:
         raise ValueError("cv must give at least one split into training and test rows, got none.")
     return slices, y, splits
@@ -261,8 +261,9 @@ def one_score(estimator: Any, y: Any, scoring: Any, pooled: bool = False) -> Sco
             "Call the function again for another score."
         )
     classes = np.unique(y) if is_classifier(estimator) else None
-    model, classifier = final_step(estimator), classes is not None
-    chosen = measures(model, scoring, classifier=classifier, classes=classes)
+    chosen = measures(
+        final_step(estimator), scoring, classifier=classes is not None, classes=classes
+    )
     return Scoring(estimator, chosen, classes, np.ndim(y) == 1, pooled)
 
 
