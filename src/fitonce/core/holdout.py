@@ -368,34 +368,23 @@ def leave_pairs_out(smoother: Smoother, targets: Targets, mu: float) -> np.ndarr
     """
     fitted, unit = smoother.fit(targets, mu), eye_like(smoother.n_samples, smoother.Q0)
     fits = fitted.residual, smoother.fit(smoother.project(unit), mu).residual
-    r, M = (to_numpy(A) for A in fits)
-    own = np.diagonal(M)
-    A11, A12, A22 = own[:, None], M, own[None, :]
-    q1, q2 = r, r.T
-    if smoother.has_duals:
-        forced = smoother.fit(smoother.project(0.0 * unit), mu, unit)
-        B, D, alpha = (to_numpy(A) for A in (forced.residual, forced.dual, fitted.dual))
-        gain = _through_forces(B, -D, alpha[:, 0])
-        A11, A12, A22 = A11 + gain[..., 0, 0], A12 + gain[..., 0, 1], A22 + gain[..., 1, 1]
-        q1, q2 = q1 + gain[..., 0, 2], q2 + gain[..., 1, 2]
+    q, cross = (to_numpy(A) for A in fits)
+    own = np.diagonal(cross)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):  # on the diagonal
-        rho = (A22 * q1 - A12 * q2) / (A11 * A22 - A12 * A12)
+        if smoother.has_duals:
+            forced = smoother.fit(smoother.project(0.0 * unit), mu, unit)
+            B, alpha = to_numpy(forced.residual), to_numpy(fitted.dual)
+            D = -to_numpy(forced.dual)
+            b, d = np.diagonal(B)[:, None], np.diagonal(D)[:, None]
+            det = d * d.T - D * D
+            on_own, on_other = (b * d.T - B * D) / det, (B * d - b * D) / det  # B D⁻¹ of the pair
+            own = own + on_own * b + on_other * B
+            cross = cross + on_own * B.T + on_other * b.T
+            q = q + on_own * alpha + on_other * alpha.T
+        rho = (own.T * q - cross * q.T) / (own * own.T - cross * cross)
     alone = smoother.leave_one_out(targets, np.asarray([mu])).residual
     np.fill_diagonal(rho, to_numpy(alone)[0, :, 0])
     return np.asarray(rho)
-
-
-def _through_forces(B: np.ndarray, D: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """B D⁻¹[Bᵀ α] (n, n, 2, 3) of the two rows of every pair; zero on the diagonal."""
-    n = len(alpha)
-    gain = np.zeros((n, n, 2, 3))
-    for i in range(n):
-        others = np.delete(np.arange(n), i)
-        pair = np.stack([np.full(n - 1, i), others], axis=1)
-        B2, D2 = (A[pair[:, :, None], pair[:, None, :]] for A in (B, D))
-        right = np.concatenate([np.swapaxes(B2, 1, 2), alpha[pair][:, :, None]], axis=2)
-        gain[i, others] = B2 @ np.linalg.solve(D2, right)
-    return gain
 
 
 # ---- new rows ------------------------------------------------------------------------------------
