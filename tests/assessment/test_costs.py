@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+from sklearn.model_selection import LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -91,6 +92,13 @@ def test_fixed_parameters_cost_one_decomposition_and_no_fit(model, repeats, coun
     assert counts.fits == 0 and counts.decompositions == 1 + pairs
     assert answer.route.name == "one" and answer.route.fitted_folds == 0
     assert answer.choices == [{"gamma": 0.2, "alpha": 1.0, "penalty": "function"}] * 5 * repeats
+
+
+def test_leave_one_out_of_fixed_parameters_is_one_decomposition(counts):
+    X, y = data()
+    answer = assess(KernelRidge(1.0, gamma=0.2), X, X[:, 0] + y, cv=LeaveOneOut(), permutations=0)
+    assert counts.fits == 0 and counts.decompositions == 1
+    assert "corrected" in answer.r2.method or "independent" in answer.r2.method
 
 
 @pytest.mark.parametrize(

@@ -92,21 +92,21 @@ def rounds_of(
     route = depends(estimator, data.X, data.params, method=method).route
     one, literal = route.name == "one", n_literal * hasattr(estimator, "predict_proba")
     pairs = [pairs_of(splits, data) for splits in partitions]
-    found = _looked_up(estimator, data, partitions, pairs) if one else [None] * len(partitions)
-    read = [inner is None or k < literal for k, inner in enumerate(found)]
+    read = [not one or number < literal for number in range(len(partitions))]
+    none: list[tuple[list[Fold], np.ndarray | None]] = [([], None)] * len(partitions)
+    found = _looked_up(estimator, data, partitions, pairs) if one else none
     total = sum(len(splits) for splits, each in zip(partitions, read, strict=True) if each)
     report_progress(0, total, "cross-validation")
     rounds: list[Round] = []
     done = 0
-    for number, (splits, inner) in enumerate(zip(partitions, found, strict=True)):
-        folds: list[Fold] = []
+    for number, (splits, (folds, inner)) in enumerate(zip(partitions, found, strict=True)):
         if read[number]:
-            both = [] if one else pairs[number]
-            reader = _reader(folds, data, splits, both, (done, total), not one or number < literal)
+            folds, both = [], [] if one else pairs[number]
+            reader = _reader(folds, data, splits, both, (done, total))
             given: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
             cross_validate(estimator, data.X, data.y, scoring=reader, **given)
             done += len(splits)
-        fitted = len(splits) if one and number < literal else 0
+        fitted = len(splits) if one and read[number] else 0
         rounds.append(
             _round(estimator, data, splits, folds, inner, replace(route, fitted_folds=fitted))
         )
@@ -142,17 +142,29 @@ def _round(
 
 def _looked_up(
     estimator: Any, data: AssessedRows, partitions: Sequence[Splits], pairs: Sequence[Pairs]
-) -> list[np.ndarray | None]:
-    """Outputs (K, n, …) of models without one and two folds of every partition, from one
-    decomposition of all rows; None for partitions whose folds are not left out in pairs.
+) -> list[tuple[list[Fold], np.ndarray | None]]:
+    """From one decomposition of all rows: outputs (K, n, …) of models without one and two folds of
+    every partition, or the folds alone where they are not left out in pairs.
     """
     kept, alone = fixed(estimator, {}), replace(data, params=without_groups(data.params))
-    wanted = [_both(s, *pair) for s, each in zip(partitions, pairs, strict=True) for pair in each]
-    outputs = iter(_outputs(kept, alone, wanted) if wanted else [])
+    wanted: list[tuple[np.ndarray, np.ndarray]] = []
+    for splits, each in zip(partitions, pairs, strict=True):
+        wanted += [_both(splits, *pair) for pair in each] or splits
+    outputs = iter(_outputs(kept, alone, wanted))
     return [
-        _arranged(len(data.y), splits, each, outputs) if each else None
+        ([], _arranged(len(data.y), splits, each, outputs))
+        if each
+        else ([_decided(data, train, next(outputs)) for train, _ in splits], None)
         for splits, each in zip(partitions, pairs, strict=True)
     ]
+
+
+def _decided(data: AssessedRows, train: np.ndarray, output: np.ndarray) -> Fold:
+    """The answers of a model with this main output; no probabilities."""
+    if data.classes is None:
+        return Fold(Answers(output, None, None), np.empty(0), {})
+    seen = np.unique(data.y[train])
+    return Fold(Answers(labels_of(output, seen), None, output), seen, {})
 
 
 def _arranged(n: int, splits: Splits, pairs: Pairs, outputs: Iterator[np.ndarray]) -> np.ndarray:
@@ -189,10 +201,9 @@ def _calibrated(model: Any, data: AssessedRows, splits: Splits, outputs: np.ndar
     scores = class_scores(flat).reshape(K, n, len(data.classes))
     beta = np.ones((K, n))
     if model.calibration is not None:
-        others = fold != np.arange(K)[:, None]
-        used = others[:, None] & others
-        masked = (scores[:, None] * used[..., None]).reshape(K * K, n, -1)
-        beta = inverse_temperatures(masked, codes, weights).reshape(K, K)[:, fold]
+        others = (fold != np.arange(K)[:, None])[..., None]
+        used = (own * seen * others for own, seen in zip(scores, others, strict=True))
+        beta = np.stack([inverse_temperatures(each, codes, weights)[fold] for each in used])
     floor = least_probability(weights, scores.shape[2])
     return Answers(labels, mixed(softmax(beta[..., None] * scores, axis=2), floor), outputs)
 
@@ -255,20 +266,14 @@ def pairs_of(splits: Splits, data: AssessedRows) -> Pairs:
 
 
 def _reader(
-    folds: list[Fold],
-    data: AssessedRows,
-    splits: Splits,
-    pairs: Pairs,
-    told: tuple[int, int],
-    probabilities: bool,
+    folds: list[Fold], data: AssessedRows, splits: Splits, pairs: Pairs, told: tuple[int, int]
 ) -> Callable[..., float]:
     """A scorer that keeps the outputs of each model in turn in `folds`; those without a second fold
     too, if there are pairs.
     """
 
     def read(model: Any, X: Any, y: Any) -> float:
-        fold = _read(model, X, probabilities=probabilities)
-        own = [pair for pair in pairs if len(folds) in pair]
+        fold, own = _read(model, X), [pair for pair in pairs if len(folds) in pair]
         rest = _settled(model, data) if own else None
         if rest is not None:
             outputs = iter(_outputs(*rest, [_both(splits, *pair) for pair in own]))
@@ -288,12 +293,11 @@ def answers_of(model: Any, data: AssessedRows, confounds: Any) -> Round:
     return _gathered(data, every, [_read(model, data.X, confounds)], route)
 
 
-def _read(model: Any, X: Any, confounds: Any = None, probabilities: bool = True) -> Fold:
+def _read(model: Any, X: Any, confounds: Any = None) -> Fold:
     """The answers of a fitted model for test rows."""
-    methods = ["predict_proba"] * probabilities + ["decision_function"]
     said = {
         method: on_host(call(model, method, X, confounds))
-        for method in methods
+        for method in ("predict_proba", "decision_function")
         if is_classifier(model) and hasattr(model, method)
     }
     predictions = on_host(call(model, "predict", X, confounds)).reshape(-1)
