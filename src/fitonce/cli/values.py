@@ -140,17 +140,19 @@ def _floats(text: pl.Series, comma: bool) -> pl.Series:
 
 
 def has_decimal_commas(series: pl.Series) -> bool:
-    """Whether commas in the numbers of a column stand before decimals, not between thousands: what
-    makes numbers of more of its values. Amounts of money have no three decimals.
+    """Whether commas in the numbers of a column stand before decimals, not between thousands, from
+    the numbers that can be read in one way only. Amounts of money have no three decimals.
     """
     if series.dtype != pl.String or plain_numbers(series) is not None:
         return False
-    thousands, decimals = (_floats(series, comma) for comma in (False, True))
-    if thousands.null_count() != decimals.null_count():
-        return decimals.null_count() < thousands.null_count()
-    money = series.str.contains(MONEY).any()
-    unsure = series.filter((thousands != decimals) & series.str.contains(COMMA, literal=True))
-    if unsure.len() and not money:
+    commas = series.str.contains(COMMA, literal=True)
+    thousands, decimals = (series.str.contains(form) for form in (WITH_POINT, WITH_COMMA))
+    if (thousands & commas & ~decimals).any():
+        return False
+    if (decimals & ~thousands).any():
+        return True
+    unsure = series.filter(thousands & commas)
+    if unsure.len() and not series.str.contains(rf"{MONEY}|\.").any():
         example = unsure[0]
         raise UserError(
             f"{series.name!r} has values such as {example!r}, which could be "
