@@ -13,14 +13,13 @@ training rows. One thread. Needs the data: see ``fitonce.datasets.fetch_raetsch`
     python benchmarks/raetsch.py --report                    # tables alone, no computation
 
 Defaults are chosen with --seed-offset. One JSON file for each method and set lies in
-benchmarks/results/raetsch/; benchmarks/results/raetsch.json and raetsch.md are made from them. With
+benchmarks/results/raetsch/; benchmarks/results/raetsch.json is made from them. With
 --seed-offset or --quick all of it goes to benchmarks/cache/ instead.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from itertools import chain
@@ -109,23 +108,11 @@ def probability_scores(y: np.ndarray, probabilities: np.ndarray) -> dict[str, fl
 
 
 def run(protocol: Protocol, methods: list[str], names: list[str], fresh: bool) -> None:
-    jobs = [(key, name) for key in methods for name in names]
-    bar = Bar(sum(work(protocol, key, name) for key, name in jobs))
-    for key, name in jobs:
+    for key, name in ((key, name) for key in methods for name in names):
         record = open_record(protocol, key, name, fresh)
-        bar.skip(len(record.get("selection", [])) + len(record.get("error", [])))
-        started = time.perf_counter()
-        for step in chain(select(protocol, record), score(protocol, record)):
-            bar.advance(f"{key} {name}: {step}")
-        bar.line(
-            f"{key:16s} {name:14s} {summary_of(record)}   {time.perf_counter() - started:6.0f} s"
-        )
-    bar.close()
-
-
-def work(protocol: Protocol, key: str, name: str) -> int:
-    method = METHODS[key]
-    return protocol.n_splits(method, name) + (protocol.selection_sets if method.tuned else 0)
+        for done, _ in enumerate(chain(select(protocol, record), score(protocol, record)), 1):
+            common.progress(done, protocol.n_splits(METHODS[key], name), f"{key} {name}")
+        print(f"{key:16s} {name:14s} {summary_of(record)}", flush=True)
 
 
 def summary_of(record: Record) -> str:
@@ -134,44 +121,6 @@ def summary_of(record: Record) -> str:
         for k, v in record["parameters"].items()
     )
     return f"{100 * np.mean(record['error']):6.2f} %   {values}"
-
-
-class Bar:
-    """A progress bar on a terminal; elsewhere one line for each record that is finished."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.skipped = total, 0, 0
-        self.started = time.perf_counter()
-        self.shown = sys.stderr.isatty()
-
-    def skip(self, steps: int) -> None:
-        self.done += steps
-        self.skipped += steps
-
-    def advance(self, label: str) -> None:
-        self.done += 1
-        if not self.shown:
-            return
-        share = min(1.0, self.done / max(self.total, 1))
-        filled = round(30 * share)
-        rate = (time.perf_counter() - self.started) / max(self.done - self.skipped, 1)
-        left = max(self.total - self.done, 0) * rate
-        bar = "█" * filled + "·" * (30 - filled)
-        print(
-            f"\r\033[K{bar} {share:4.0%} {left / 60:5.1f} min left  {label}",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    def line(self, text: str) -> None:
-        if self.shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-        print(text, flush=True)
-
-    def close(self) -> None:
-        if self.shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 # ---- the command ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import common
 import numpy as np
-from raetsch_protocol import CALIBRATION_SPLITS, METHODS, Parameters, Protocol, Record, write_text
+from raetsch_protocol import METHODS, Protocol, Record, write_text
 
 from fitonce.datasets import RAETSCH
 
@@ -187,128 +187,13 @@ def summarise(records: Records) -> Record:
     return {"targets": targets(records), "sets": sets}
 
 
-def percent(mean: float, spread: float) -> str:
-    return f"{100 * mean:.2f} ± {100 * spread:.2f}"
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def error_table(records: Records) -> str:
-    keys = [key for key in METHODS if METHODS[key].tuned]
-    rows = []
-    for name, row in records.items():
-        cells = [percent(row[key]["mean"], row[key]["sd"]) if key in row else "–" for key in keys]
-        rows.append([name, str(len(row["default"]["error"])) if "default" in row else "–", *cells])
-    return table(["set", "splits", *(METHODS[key].title for key in keys)], rows)
-
-
-def published_table() -> str:
-    printed = {name: PUBLISHED[name].split() for name in RAETSCH}
-    rows = [
-        [name, *map(" ± ".join, zip(texts[::2], texts[1::2], strict=True))]
-        for name, texts in printed.items()
-    ]
-    return table(["set", *PUBLISHED_METHODS], rows)
-
-
-def difference_table(records: Records) -> str:
-    keys = [key for key in METHODS if METHODS[key].tuned and key != "svc"]
-    rows = []
-    for name, row in records.items():
-        cells = [
-            percent(d.mean, d.standard_error) if (d := paired(row, key, "svc")) else "–"
-            for key in keys
-        ]
-        verdict = at_least_orkfd(row, name)
-        rows.append([name, *cells, "–" if verdict is None else "yes" if verdict else "no"])
-    return table(
-        ["set", *(f"{METHODS[key].title} - SVC" for key in keys), "ours at least ORKFD"], rows
-    )
-
-
-def time_table(records: Records) -> str:
-    rows = []
-    for name, row in records.items():
-        seconds = [
-            f"{selection_cpu(row[key]):.2f}" if key in row else "–" for key in ("default", "svc")
-        ]
-        ratio = speed_up(row)
-        parameters = [
-            readable(row[key]["parameters"]) if key in row else "–" for key in ("default", "svc")
-        ]
-        rows.append([name, *seconds, "–" if ratio is None else f"{ratio:.0f}", *parameters])
-    return table(["set", "ours, s", "SVC grid, s", "ratio", "ours chose", "SVC chose"], rows)
-
-
-def readable(parameters: Parameters) -> str:
-    return ", ".join(
-        f"{k} {v:.3g}" if isinstance(v, float) else str(v) for k, v in parameters.items()
-    )
-
-
-def calibration_table(records: Records) -> str:
-    keys = ("default", "svc-calibrated", "training-sigmoid")
-    rows = []
-    for name, row in records.items():
-        cells = [
-            calibration_cell(row.get(key), what) for what in ("log_loss", "brier") for key in keys
-        ]
-        rows.append([name, *cells])
-    header = [f"{what}, {METHODS[key].title}" for what in ("log-loss", "Brier") for key in keys]
-    return table(["set", *header], rows)
-
-
-def calibration_cell(record: Record | None, what: str) -> str:
-    return (
-        f"{np.mean(record[what][:CALIBRATION_SPLITS]):.4f}" if record and record.get(what) else "–"
-    )
-
-
-def target_lines(records: Records) -> str:
-    def value(result: Any) -> str:
-        if isinstance(result, dict):
-            return f"{result['yes']} of {result['of']}"
-        return "–" if result is None else f"{result:.0f} ×"
-
-    return "\n".join(f"- {what}: **{value(result)}**" for what, result in targets(records).items())
-
-
-def markdown(records: Records, protocol: Protocol) -> str:
-    which = f"Splits {protocol.offset}, {protocol.offset + 1}, …" + (
-        ", quick run: not a result" if protocol.quick else ""
-    )
-    parts = [
-        "# Rätsch's benchmarks",
-        f"{which}; made by `benchmarks/raetsch.py`, where the protocol is described.",
-        "## Aims (the number to reach in brackets)",
-        target_lines(records),
-        "## Test error in %: mean ± standard deviation over the splits",
-        error_table(records),
-        "## Differences to the SVC in %, paired over splits: mean ± standard error",
-        difference_table(records),
-        "## Published (Saadi, Talbot and Cawley 2007, table 1): mean ± standard deviation in %, "
-        "on the authors' splits",
-        published_table(),
-        "## Selection: CPU seconds for the five training sets, one thread, and the medians chosen",
-        time_table(records),
-        f"## Probabilities of the test rows, mean over the first {CALIBRATION_SPLITS} splits",
-        calibration_table(records),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
 def report(protocol: Protocol) -> Path:
-    """Write the JSON and Markdown summaries of all records; the path of the latter."""
+    """Write the summary of all records; its path."""
     records = load_records(protocol)
-    official = protocol.offset == 0 and not protocol.quick
-    path = protocol.folder.with_suffix(".md")
-    if official:
-        common.write(str(Path(__file__).with_name("raetsch.py")), summarise(records))
-    else:
-        write_text(path.with_suffix(".json"), json.dumps(summarise(records), indent=2) + "\n")
-    write_text(path, markdown(records, protocol))
-    print(target_lines(records))
+    for what, found in targets(records).items():
+        print(f"{what}: {found}")
+    if protocol.offset == 0 and not protocol.quick:
+        return common.write("raetsch.py", summarise(records))
+    path = protocol.folder.with_suffix(".json")
+    write_text(path, json.dumps(summarise(records)) + "\n")
     return path

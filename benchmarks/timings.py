@@ -313,11 +313,7 @@ def page(n: int) -> Sides:
         model, path = KernelFisherDiscriminant().fit(X, y), Path(tempfile.mkdtemp()) / "page.html"
         return lambda: write_report(path, model, X, y)
 
-    return {
-        "fitonce": written(2, 12),
-        "2 columns": written(2, 2),
-        "5 classes": written(5, 12),
-    }
+    return {"fitonce": written(2, 12), "2 columns": written(2, 2), "5 classes": written(5, 12)}
 
 
 def intervals(n: int) -> Sides:

@@ -74,7 +74,6 @@ ELSEWHERE = {  # path from docs/: page of the site
     "../CHANGELOG.md": "changelog",
     "../CONTRIBUTING.md": "contributing",
     "../README.md": "index",
-    "../benchmarks/results/raetsch.md": "raetsch",
     "../benchmarks/results/measurements.md": "_generated/measurements.markdown",
     "../benchmarks/results/papers.md": "_generated/papers.markdown",
 }

@@ -153,15 +153,6 @@ def main() -> None:
     summary = summarise(run.each(keys, lambda n, trial: measure(n, trial, gamma, mu)), run.settings)
     run.save(**summary)
     run.figure(draw, sizes, summary)
-    for number, n in enumerate(sizes):
-        print(
-            f"n = {n:4d}   direct / analytic {summary['direct_over_analytic'][number]:7.1f}   "
-            "direct / exact "
-            f"{summary['direct_over_exact'][number]:7.1f}   leave-one-out / training "
-            f"{summary['leave_one_out_over_training'][number]:.2f}"
-        )
-    print("slopes", {part: round(value, 2) for part, value in summary["slopes"].items()})
-    print(f"largest e of the exact form {summary['largest_error_of_exact']:.1e}")
 
 
 if __name__ == "__main__":

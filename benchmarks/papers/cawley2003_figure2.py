@@ -149,10 +149,6 @@ def main() -> None:
     mean = summarise(run.each(keys, lambda n, trial, mu: causes(n, trial, mu, gamma)), run.settings)
     run.save(mean=mean)
     run.figure(draw, sizes, mean)
-    for mu, rows in mean.items():
-        print(f"mu = {mu}")
-        for what, values in rows.items():
-            print(f"  {what:24s}", "  ".join(f"{value:8.1e}" for value in values))
 
 
 if __name__ == "__main__":

@@ -201,11 +201,6 @@ def main() -> None:
     )
     run.save(folds=found)
     run.figure(draw, settings, found)
-    for S, part in found.items():
-        for way, values in part["seconds"].items():
-            times = "  ".join(f"{value:8.4f}" for value in values)
-            print(f"{S:>3s} folds  {way:9s} {times}   slope {part['slopes'][way]:.2f}")
-        print("    largest e", {way: f"{e:.1e}" for way, e in part["largest_e"].items()})
 
 
 if __name__ == "__main__":

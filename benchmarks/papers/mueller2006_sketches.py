@@ -130,14 +130,6 @@ def main() -> None:
         overlap_of_cases={name: overlap(*pair) for name, pair in cases.items()},
     )
     run.figure(draw, first, second, cases)
-    for key in (
-        "criterion",
-        "overlap",
-        "distance_of_means",
-        "criterion_of_cases",
-        "overlap_of_cases",
-    ):
-        print(key, {name: round(value, 4) for name, value in run.derived[key].items()})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import sys
-import time
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -71,24 +70,19 @@ class Run:
         All cells by the key's text.
         """
         keys = [key if isinstance(key, tuple) else (key,) for key in keys]
-        bar = Bar(len(keys), self.name)
-        for key in keys:
-            text = " ".join(str(part) for part in key)
+        texts = [" ".join(str(part) for part in key) for key in keys]
+        for done, (key, text) in enumerate(zip(keys, texts, strict=True), 1):
             if text in self.cells:
-                bar.skip()
                 continue
-            bar.show(text)
             try:
                 self.cells[text] = compute(*key)
             except KeyboardInterrupt:
-                bar.close()
                 raise SystemExit(
                     f"interrupted at {text}; what was done is in {self.path}, and the same "
                     "command goes on from there"
                 ) from None
             self.save()
-            bar.advance(text)
-        bar.close()
+            common.progress(done, len(keys), f"{self.name}: {text}")
         return self.cells
 
     def save(self, **derived: Any) -> None:
@@ -172,47 +166,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
-
-
-class Bar:
-    """A progress bar on a terminal; elsewhere nothing."""
-
-    def __init__(self, total: int, label: str) -> None:
-        self.total, self.label, self.done, self.skipped = total, label, 0, 0
-        self.started = time.perf_counter()
-        self.shown = sys.stderr.isatty()
-
-    def skip(self) -> None:
-        self.done += 1
-        self.skipped += 1
-
-    def advance(self, text: str) -> None:
-        self.done += 1
-        self.show(text)
-
-    def show(self, text: str) -> None:
-        if not self.shown:
-            return
-        share = self.done / max(self.total, 1)
-        filled = round(28 * share)
-        spent = self.done - self.skipped
-        left = (
-            (time.perf_counter() - self.started) / spent * (self.total - self.done)
-            if spent
-            else float("nan")
-        )
-        remaining = f"{left / 60:5.1f} min left" if spent else " " * 14
-        print(
-            f"\r\033[K{'█' * filled}{'·' * (28 - filled)} {share:4.0%} {remaining}  {self.label}: "
-            f"{text}",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    def close(self) -> None:
-        if self.shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def start(script: str, doc: str | None, full: dict[str, Any], quick: dict[str, Any]) -> Run:

@@ -270,27 +270,6 @@ def beside(rows: list[dict[str, Any]], published: list[tuple[Any, ...]]) -> list
     return found
 
 
-def show(rows: list[dict[str, Any]]) -> None:
-    """The table as text."""
-    print(
-        f"{'set':11s} {'parameters':20s} {'published KFD, SVM':>20s}   "
-        + "   ".join(f"{method:>16s}" for method in METHODS)
-        + "   constant"
-    )
-    for row in rows:
-        parameters = ", ".join(f"{value:g}" for value in row["parameters"])
-        printed = (
-            f"{row['published KFD']:.1f}, {row['published SVM']:.1f}"
-            if "published KFD" in row
-            else ""
-        )
-        numbers = "   ".join(f"{row[method][0]:8.1f} ± {row[method][1]:5.1f}" for method in METHODS)
-        print(
-            f"{row['set']:11s} {parameters:20s} {printed:>20s}   {numbers}   "
-            f"{row['constant answer']:8.0%}"
-        )
-
-
 def finish(run: shared.Run, rows: list[dict[str, Any]], published: list[tuple[Any, ...]]) -> None:
     """Write the table and its summary, and print it."""
     missing = [name for name in TEST_ROWS if name not in available()]
@@ -303,7 +282,6 @@ def finish(run: shared.Run, rows: list[dict[str, Any]], published: list[tuple[An
             row["Newton moved"] for row in rows
         ),
     )
-    show(table)
     if missing:
         print("not done, because the data are not here:", ", ".join(missing))
 

@@ -293,13 +293,6 @@ def main() -> None:
     summary = summarise(run.cells, settings)
     run.save(**summary)
     run.figure(draw, summary)
-    for name, by_kind in summary["main_effects"].items():
-        for kind, factors in by_kind.items():
-            for factor, levels in factors.items():
-                print(
-                    f"{name:11s} {kind:7s} {factor:12s}",
-                    "   ".join(f"{level}: {value:.1f}" for level, value in levels.items()),
-                )
 
 
 if __name__ == "__main__":

@@ -146,20 +146,6 @@ def main() -> None:
             name for name in richard2012.TEST_ROWS if name not in richard2012.available()
         ],
     )
-    for name, rows in table.items():
-        print(
-            name,
-            {
-                method: f"gamma {gamma}, {accuracy} %"
-                for method, (gamma, accuracy) in PUBLISHED[name].items()
-            },
-        )
-        for method, row in rows.items():
-            print(
-                f"   {method:42s} {row['accuracy'][0]:6.1f} ± {row['accuracy'][1]:4.1f}   gamma "
-                f"{row['median_gamma']:.3g}"
-            )
-    print(f"truncated Newton moved in {sum(moved)} of {len(moved)} searches")
 
 
 if __name__ == "__main__":

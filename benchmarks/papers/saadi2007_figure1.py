@@ -88,10 +88,6 @@ def main() -> None:
     summary = summarise(curves)
     run.save(**summary)
     run.figure(draw, settings["factors"], curves)
-    print(
-        "mean distance of the smoothed from the counted error:",
-        {k: round(v, 4) for k, v in summary["mean_distance_to_counted"].items()},
-    )
 
 
 if __name__ == "__main__":

@@ -117,9 +117,6 @@ def main() -> None:
         | {"bayes": found["bayes_test_error"]},
     )
     run.figure(draw, found)
-    for name in METHODS:
-        print(f"{name:20s} mu {found[name]['mu']:g}   test error {found[name]['test_error']:.2%}")
-    print(f"Bayes                       test error {found['bayes_test_error']:.2%}")
 
 
 if __name__ == "__main__":

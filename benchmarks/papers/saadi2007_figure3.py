@@ -255,16 +255,6 @@ def main() -> None:
     summary = summarise(run.cells, settings)
     run.save(**summary)
     run.figure(draw, settings, summary)
-    print(
-        "slopes (search, total):",
-        {way: tuple(round(v, 2) for v in pair.values()) for way, pair in summary["slopes"].items()},
-    )
-    print(
-        f"share of the search at n = {settings['sizes'][-1]}:",
-        {k: f"{v[-1]:.2%}" for k, v in summary["share_of_search"].items()},
-    )
-    for name, values in summary["ratios"].items():
-        print(f"{name:40s}", "  ".join(f"{value:6.1f}" for value in values))
 
 
 if __name__ == "__main__":

@@ -108,10 +108,6 @@ def main() -> None:
     mean = summarise(run.each(keys, lambda n, trial, mu: errors(n, trial, mu, gamma)), run.settings)
     run.save(mean=mean)
     run.figure(draw, sizes, mean)
-    for mu, rows in mean.items():
-        print(f"mu = {mu}")
-        for line, values in rows.items():
-            print(f"  {line:14s}", "  ".join(f"{value:8.1e}" for value in values))
 
 
 if __name__ == "__main__":

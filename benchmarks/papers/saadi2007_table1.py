@@ -192,30 +192,6 @@ def main() -> None:
         },
     }
     run.save(**summary)
-    print({against: round(part["median"], 1) for against, part in summary["selection"].items()})
-    print(
-        f"{'set':14s} {'ORKFD':>14s} {'KFD':>14s}  "
-        + "  ".join(f"{every[m]:>30s}" for m in complete)
-    )
-    for name, row in table.items():
-        cells = "  ".join(f"{found[name][m][0]:22.2f} ± {found[name][m][1]:5.2f}" for m in complete)
-        print(
-            f"{name:14s} {row['ORKFD'][0]:6.2f} ± {row['ORKFD'][1]:5.2f} {row['KFD'][0]:6.2f} ± "
-            f"{row['KFD'][1]:5.2f}  {cells}"
-        )
-    for claim, value in summary["claims"].items():
-        print(claim, "·", value)
-    for m, value in summary["ours_against_published_ORKFD"].items():
-        print(
-            f"{m} against the published ORKFD:",
-            {k: len(v) for k, v in value.items()},
-            value["clear_losses"],
-        )
-    for m, value in summary["ranks_of_ours_among_the_published"].items():
-        print(
-            f"{m}: best {sum(rank == 1 for rank in value.values())}, second "
-            f"{sum(rank == 2 for rank in value.values())}"
-        )
 
 
 if __name__ == "__main__":

@@ -90,13 +90,6 @@ def main() -> None:
         four = [*three, "permutations"]
         analyses[f"permutations; {comparison}"] = anova(table_of(tests, four), four)
     run.save(published_F=PUBLISHED, analyses=analyses)
-    for title, effects in analyses.items():
-        print(title)
-        for effect, row in effects.items():
-            print(
-                f"   {effect:40s} F({row['df'][0]}, {row['df'][1]}) = {row['F']:10.2f}   p = "
-                f"{row['p']:.2g}"
-            )
 
 
 if __name__ == "__main__":

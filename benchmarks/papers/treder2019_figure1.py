@@ -207,10 +207,7 @@ def permutations(
     linear, precomputed = models(mu)
     on_features, on_kernel = (
         sum(seconds(lambda y=y, work=work: work(y)) for y in labellings[1 : timed + 1]) / timed
-        for work in (
-            lambda y: retrain(X, y, folds, mu),
-            lambda y: refit(precomputed, K, y, folds),
-        )
+        for work in (lambda y: retrain(X, y, folds, mu), lambda y: refit(precomputed, K, y, folds))
     )
     H = hat_matrix(X, mu)
     once = seconds(lambda: blocks_of(hat_matrix(X, mu), folds))
@@ -380,9 +377,6 @@ def main() -> None:
         ),
     )
     run.figure(draw, rows, settings)
-    for name, value in highest.items():
-        print(f"{name}: up to {value:.0f}")
-    print(f"leave-one-out on the kernel matrix: {alone}")
 
 
 if __name__ == "__main__":

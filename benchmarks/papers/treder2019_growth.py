@@ -235,11 +235,6 @@ def main() -> None:
     growth = summarise(run.cells, settings)
     run.save(growth=growth)
     run.figure(draw, settings, growth)
-    for part, row in growth.items():
-        predicted = ", ".join(
-            f"{who} {value:.2f}" for who, value in row["exponent_of_the_count"].items()
-        )
-        print(f"{part:5s} measured exponent {row['exponent']:.2f}   counted: {predicted}")
 
 
 if __name__ == "__main__":

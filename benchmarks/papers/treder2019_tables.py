@@ -121,9 +121,4 @@ def treder2019_growth() -> str:
     )
 
 
-TABLES = (
-    treder2019_figure1,
-    treder2019_seconds,
-    treder2019_anova,
-    treder2019_growth,
-)
+TABLES = (treder2019_figure1, treder2019_seconds, treder2019_anova, treder2019_growth)
