@@ -23,7 +23,15 @@ from typing import Protocol
 
 import numpy as np
 
-from .arrays import Array, asarray_like, eigh_overwriting, namespace, take, zeros_like_shape
+from .arrays import (
+    Array,
+    asarray_like,
+    eigh_overwriting,
+    namespace,
+    replace_rows,
+    take,
+    zeros_like_shape,
+)
 from .blocked import symmetric_product
 from .holdout import Deletion
 from .rows import Rows
@@ -249,16 +257,11 @@ def _values_job(
     """Predictions (k', m·t), scaled as the rows are, of the rows of a block that are tested, each
     by its fold's model.
     """
-    fold = fold[:, 0]
-    tested = np.flatnonzero(fold >= 0)
-    first = next(iter(models.values()))[1]
-    if len(tested) == 0:
-        return zeros_like_shape((0, first.shape[0]), first)
-    Z = take(features(X), tested)
-    order = np.argsort(fold[tested], kind="stable")
-    parts = []
-    for number in np.unique(fold[tested]):
-        coef, intercept = models[int(number)]
-        parts.append(take(Z, np.flatnonzero(fold[tested] == number)) @ coef + intercept)
-    values = take(namespace(first).concat(parts, axis=0), np.argsort(order))
+    tested = np.flatnonzero(fold[:, 0] >= 0)
+    numbers, Z = fold[tested, 0], take(features(X), tested)
+    width = int(next(iter(models.values()))[1].shape[0])
+    values = zeros_like_shape((len(tested), width), Z)
+    for number in np.unique(numbers).tolist():
+        (own,), (coef, intercept) = np.nonzero(numbers == number), models[number]
+        values = replace_rows(values, own, take(Z, own) @ coef + intercept)
     return values if scale is None else take(scale, tested) * values
