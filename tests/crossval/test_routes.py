@@ -20,7 +20,7 @@ from refit_cases import (
     bootstrap_splits,
     make_case,
 )
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
@@ -119,23 +119,15 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_ten_folds_cost_one_factorisation_and_no_fit(model, kernel, penalty, counted):
     case = make_case(model, kernel, penalty)
     methods = [*case.methods, *(["transform"] if hasattr(case.estimator, "transform") else [])]
-    for call in (
-        *(
-            lambda method=method: fitonce.cross_val_predict(
-                case.estimator, case.X, case.y, cv=KFold(10), method=method
-            )
-            for method in methods
-        ),
-        lambda: fitonce.cross_val_score(case.estimator, case.X, case.y, cv=KFold(10)),
-        lambda: fitonce.cross_validate(
-            case.estimator, case.X, case.y, cv=KFold(10), return_train_score=True
-        ),
-    ):
+    calls = [(fitonce.cross_val_predict, {"method": method}) for method in methods]
+    calls += [(fitonce.cross_val_score, {}), (fitonce.cross_validate, {"return_train_score": True})]
+    given = case.estimator, case.X, case.y
+    for function, options in calls:
         counted.clear()
-        call()
+        function(*given, cv=KFold(10), **options)
         assert len(counted) == 1 and counted[0] != "fit"
     counted.clear()
-    sklearn.model_selection.cross_val_score(case.estimator, case.X, case.y, cv=KFold(10))
+    sklearn.model_selection.cross_val_score(*given, cv=KFold(10))
     assert counted.count("fit") == 10 and len(counted) >= 20  # the counting counts
 
 
@@ -145,59 +137,35 @@ def test_fixed_parameters_take_route_one(case):
     assert results.route == Route("one", "fixed parameters", 0)
     assert str(results.route) == "one (fixed parameters)"
     weights = {"sample_weight": np.linspace(0.5, 2.0, len(case.y))}
-    assert (
-        fitonce.cross_validate(
-            case.estimator, case.X, case.y, cv=case.cv, params=weights
-        ).route.name
-        == "one"
-    )
-    for gamma in (None, 0.5):
-        assert (
-            fitonce.cross_validate(
-                case.estimator.set_params(gamma=gamma), case.X, case.y
-            ).route.name
-            == "one"
-        )
-    fixed = LeastSquaresSVC(gamma=0.3, alpha=1.0, class_weight={"moss": 2.0})
-    assert fitonce.cross_validate(fixed, case.X, case.y).route.name == "one"
-    # a kernel that has no gamma does not mind that it is not chosen
-    assert (
-        fitonce.cross_validate(
-            LeastSquaresSVC("linear", alpha=1.0, gamma="scale"), case.X, case.y
-        ).route.name
-        == "one"
-    )
+    given = case.X, case.y
+    weighted = fitonce.cross_validate(case.estimator, *given, cv=case.cv, params=weights)
+    assert weighted.route.name == "one"
+    for fixed in (
+        clone(case.estimator).set_params(gamma=None),
+        clone(case.estimator).set_params(gamma=0.5),
+        LeastSquaresSVC(gamma=0.3, alpha=1.0, class_weight={"moss": 2.0}),
+        LeastSquaresSVC("linear", alpha=1.0, gamma="scale"),  # a kernel that has no gamma
+    ):
+        assert fitonce.cross_validate(fixed, *given).route.name == "one"
 
 
-@pytest.mark.parametrize(
-    ("options", "fitted_folds"),
-    [
-        ({"scoring": ["accuracy", "f1_macro"]}, 0),
-        ({"scoring": make_scorer(accuracy_score)}, 0),
-        ({"scoring": ["accuracy", "neg_log_loss"]}, 4),
-        ({"scoring": "roc_auc_ovr"}, 4),
-        ({"return_estimator": True}, 4),
-        ({"return_estimator": True, "scoring": "neg_log_loss"}, 4),
-        ({"cv": TimeSeriesSplit(3)}, 1),
-        ({"cv": TimeSeriesSplit(3, max_train_size=5)}, 3),
-        ({"cv": bootstrap_splits(np.zeros(20), np.zeros(20))}, 3),
-    ],
-    ids=[
-        "two metrics",
-        "made",
-        "probabilities",
-        "several classes' AUC",
-        "estimators",
-        "estimators and probabilities",
-        "expanding windows",
-        "sliding windows",
-        "repeats",
-    ],
-)
+FITTED_FOLDS: dict[str, tuple[dict[str, Any], int]] = {
+    "two metrics": ({"scoring": ["accuracy", "f1_macro"]}, 0),
+    "made": ({"scoring": make_scorer(accuracy_score)}, 0),
+    "probabilities": ({"scoring": ["accuracy", "neg_log_loss"]}, 4),
+    "several classes' AUC": ({"scoring": "roc_auc_ovr"}, 4),
+    "estimators": ({"return_estimator": True}, 4),
+    "estimators and probabilities": ({"return_estimator": True, "scoring": "neg_log_loss"}, 4),
+    "expanding windows": ({"cv": TimeSeriesSplit(3)}, 1),
+    "sliding windows": ({"cv": TimeSeriesSplit(3, max_train_size=5)}, 3),
+    "repeats": ({"cv": bootstrap_splits(np.zeros(20), np.zeros(20))}, 3),
+}
+
+
+@pytest.mark.parametrize(("options", "fitted_folds"), FITTED_FOLDS.values(), ids=FITTED_FOLDS)
 def test_folds_that_had_to_be_fitted_are_counted(case, options, fitted_folds):
-    route = fitonce.cross_validate(
-        case.estimator, case.X, case.y, **{"cv": case.cv, **options}
-    ).route
+    options = {"cv": case.cv, **options}
+    route = fitonce.cross_validate(case.estimator, case.X, case.y, **options).route
     assert route == Route("one", "fixed parameters", fitted_folds)
     assert (f"{fitted_folds} folds fitted literally" in str(route)) == (fitted_folds > 0)
 
@@ -253,11 +221,8 @@ def test_what_depends_on_the_training_rows_goes_fold_by_fold(case, estimator, op
         warnings.simplefilter("error", RefitWarning)
         ours = fitonce.cross_validate(estimator, case.X, case.y, return_train_score=True, **options)
     assert_same_value(ours, theirs, 1e-8)
-    assert (
-        ours.route.name == "per-fold"
-        and reason in ours.route.reason
-        and ours.route.fitted_folds == 0
-    )
+    assert ours.route.name == "per-fold" and reason in ours.route.reason
+    assert ours.route.fitted_folds == 0
     if not {"scoring", "error_score"} & set(options):
         for method in ("predict", "decision_function", "predict_proba"):
             got = fitonce.cross_val_predict(estimator, case.X, case.y, method=method, **options)
@@ -267,13 +232,9 @@ def test_what_depends_on_the_training_rows_goes_fold_by_fold(case, estimator, op
 
 def test_tuned_regression():
     case = make_case("ridge, 2 targets", size="small", weights="by row")
-    for estimator in (
-        KernelRidge(),
-        KernelRidge(kernel="linear", alpha=[0.1, 1.0], penalty="dual"),
-    ):
-        assert (
-            compare(estimator, case.X, case.y, cv=KFold(3), params=case.params).name == "per-fold"
-        )
+    for model in (KernelRidge(), KernelRidge(kernel="linear", alpha=[0.1, 1.0], penalty="dual")):
+        route = compare(model, case.X, case.y, cv=KFold(3), params=case.params)
+        assert route.name == "per-fold"
 
 
 def frame(case: Case) -> pd.DataFrame:
@@ -314,41 +275,26 @@ PIPELINES: dict[str, Any] = {
 
 @pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=PIPELINES)
 def test_pipelines_that_end_in_ours(case, pipeline):
+    methods = ("predict", "decision_function", "predict_proba")
     with warnings.catch_warnings():
         warnings.simplefilter("error", RefitWarning)
-        route = compare(
-            pipeline, case.X, case.y, methods=("predict", "decision_function", "predict_proba")
-        )
+        route = compare(pipeline, case.X, case.y, methods=methods)
     assert route == Route("per-fold", "preprocessing is refitted on each training set")
 
 
 @pytest.mark.parametrize("model", [FIXED, KernelFisherDiscriminant()], ids=["fixed", "tuned"])
 def test_missing_values_and_words_through_a_pipeline(case, model):
-    route = compare(
-        make_pipeline(preprocessing(), model),
-        frame(case),
-        case.y,
-        methods=("predict", "predict_proba"),
-    )
+    words, numbers = make_pipeline(preprocessing(), model), make_pipeline(SimpleImputer(), FIXED)
+    route = compare(words, frame(case), case.y, methods=("predict", "predict_proba"))
     assert route.name == "per-fold"
-    assert (
-        compare(
-            make_pipeline(SimpleImputer(), FIXED), frame(case)[list("pqrs")].to_numpy(), case.y
-        ).name
-        == "per-fold"
-    )
+    assert compare(numbers, frame(case)[list("pqrs")].to_numpy(), case.y).name == "per-fold"
 
 
 def test_weights_reach_the_last_step_of_a_pipeline(case):
     pipeline = make_pipeline(StandardScaler(), FIXED)
     weights = np.linspace(0.5, 2.0, len(case.y))
-    compare(
-        pipeline,
-        case.X,
-        case.y,
-        methods=("decision_function",),
-        params={"leastsquaressvc__sample_weight": weights},
-    )
+    params = {"leastsquaressvc__sample_weight": weights}
+    compare(pipeline, case.X, case.y, methods=("decision_function",), params=params)
     with sklearn.config_context(enable_metadata_routing=True):
         routed = make_pipeline(
             StandardScaler().set_fit_request(sample_weight=False),
@@ -357,25 +303,18 @@ def test_weights_reach_the_last_step_of_a_pipeline(case):
             .set_score_request(sample_weight=False),
         )
         options = {"cv": StratifiedKFold(3), "params": {"sample_weight": weights}}
-        expected = sklearn.model_selection.cross_val_predict(
-            routed, case.X, case.y, method="decision_function", **options
-        )
-        assert_close(
-            fitonce.cross_val_predict(
-                routed, case.X, case.y, method="decision_function", **options
-            ),
-            expected,
-            1e-8,
-        )
+        options["method"] = "decision_function"
+        expected = sklearn.model_selection.cross_val_predict(routed, case.X, case.y, **options)
+        got = fitonce.cross_val_predict(routed, case.X, case.y, **options)
+        assert_close(got, expected, 1e-8)
 
 
 def test_projections_of_a_pipeline(case):
     pipeline = make_pipeline(StandardScaler(), KernelFisherDiscriminant(gamma=0.2, alpha=0.1))
     got = fitonce.cross_val_predict(pipeline, case.X, case.y, cv=case.cv, method="transform")
     for train, test in case.splits:
-        assert_close(
-            got[test], pipeline.fit(case.X[train], case.y[train]).transform(case.X[test]), 1e-8
-        )
+        expected = pipeline.fit(case.X[train], case.y[train]).transform(case.X[test])
+        assert_close(got[test], expected, 1e-8)
 
 
 # ---- refit ---------------------------------------------------------------------------------------
