@@ -10,6 +10,7 @@ names.
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -468,5 +469,6 @@ def published(name: str) -> Set:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=keep.__doc__).parse_args()
     keep()
     print(KEPT)

@@ -6,7 +6,9 @@ Building the site itself is a part of .ci/run, with warnings as errors; these te
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -32,6 +34,7 @@ MODULES = (
     "fitonce.report",
     "fitonce.datasets",
 )
+SCRIPTS = sorted((ROOT / "benchmarks").rglob("*.py"))
 CONSTANTS = {"BAYES_ERROR", "RAETSCH"}  # tables, described on the page of the data sets
 
 
@@ -231,6 +234,19 @@ def test_no_result_is_older_than_its_script():
     assert load("provenance").outdated(scripts_only=True) == [], (
         "run the script again, or benchmarks/provenance.py --note NAME WHY"
     )
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_scripts_use_names_that_the_package_has(script):
+    missing = []
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fitonce":
+            for one in node.names:
+                whole = f"{node.module}.{one.name}"
+                found = hasattr(importlib.import_module(node.module), one.name)
+                if not found and importlib.util.find_spec(whole) is None:
+                    missing.append(whole)
+    assert missing == []
 
 
 def test_an_entry_of_a_list_counts_with_what_it_reaches(tmp_path, monkeypatch):
