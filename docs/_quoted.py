@@ -3,9 +3,9 @@
     python docs/_quoted.py    # lists them
 
 Times, memory, shares and ratios ("8 times", "12 ×", "half the time") count as measured. They belong
-between marks, which _figures.py and benchmarks/headline.py fill from benchmarks/results (see
-_marked.py). Figures that are no measurements, such as a definition, a size by arithmetic or a
-setting, are listed in _quoted.json, page by page, with what they are.
+between marks, which _figures.py fills from benchmarks/results (see _marked.py). Figures that are no
+measurements, such as a definition, a size by arithmetic or a setting, are listed in _quoted.json,
+page by page, with what they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KNOWN = DOCS / "_quoted.json"
 
 FENCE = re.compile(r"^```.*?^```\s*$", re.MULTILINE | re.DOTALL)
 WRITTEN = re.compile(
-    r"<!-- (?:table: \S+|headline) -->.*?<!-- end(?: of headline)? -->"
+    r"<!-- table: \S+ -->.*?<!-- end -->"
     r"|<!-- figure: \S+ -->[^<]*<!-- / -->",
     re.DOTALL,
 )

@@ -162,12 +162,6 @@ def test_measured_figures_are_those_of_the_results():
     assert load("_figures").MARKED.outdated() == [], "run docs/_figures.py"
 
 
-def test_the_headline_is_that_of_the_results():
-    assert load("headline").marked() in (ROOT / "README.md").read_text(encoding="utf-8"), (
-        "run benchmarks/headline.py"
-    )
-
-
 def test_a_changed_figure_is_noticed():
     figures = load("_figures")
     text = figures.MARKED.others[0].read_text(encoding="utf-8")
