@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ from ..estimators.parameter_values import word
 from ..estimators.setup import accepted_setup
 from ..estimators.validation import is_foreign_array
 from .deletion_maps import kept_targets, regular_labelings, training_sizes
-from .per_fold_maps import TERMS, joined
+from .per_fold_maps import TERMS, PlacementMaps
 from .placements import FoldRun, Placement
 from .question import Question
 
@@ -124,7 +123,7 @@ class LinearFits:
     differ: Array
 
 
-class LinearMaps:
+class LinearMaps(PlacementMaps):
     """The folds of a linear model at S positions X (S, n, p), in float64.
 
     Columns are Z = (X - centre)/unit, for accuracy only, and a column of ones if the bias is free.
@@ -175,20 +174,9 @@ class LinearMaps:
         each = 6 * len(placement.order) + 3 * len(placement.deleted) * int(self.Z.shape[2])
         return max(1, self.block_bytes // (8 * each * self.readout.n_kept))
 
-    def outputs(
-        self, placements: Sequence[Placement], values: Array, sizes: np.ndarray | None
-    ) -> list[Outputs]:
-        """Outputs (S·B, …) by run for labels (B, n) or numbers (B, t, n), given the class sizes
-        (B, k, c) of their training sets. Their folds have the same shapes; those that follow each
-        other with the same placement share its systems.
-        """
-        parts, start = [], 0
-        for placement, same in groupby(placements):
-            part = slice(start, start + len(list(same)))
-            own, of_own = values[part, ...], None if sizes is None else sizes[part]
-            parts.append(self.outputs_of(placement, self.fits(placement, own), own, of_own))
-            start = part.stop
-        return [joined(same, np.arange(start)) for same in zip(*parts, strict=True)]
+    def at(self, placement: Placement, values: Array, sizes: np.ndarray | None) -> list[Outputs]:
+        """Outputs (S·B, …) by run of labelings with these folds, which share their systems."""
+        return self.outputs_of(placement, self.fits(placement, values), values, sizes)
 
     # ---- models ----------------------------------------------------------------------------------
 

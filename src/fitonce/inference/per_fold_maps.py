@@ -12,6 +12,7 @@ If something is tuned, each labeling makes the same choice as in a fit, in every
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -121,7 +122,30 @@ class TrainedFold:
         return P, unit, E
 
 
-class PerFoldMaps:
+class PlacementMaps(ABC):
+    """Fold maps that take the labelings of one placement at a time."""
+
+    @abstractmethod
+    def at(self, placement: Placement, values: Array, sizes: np.ndarray | None) -> list[Outputs]:
+        """Outputs of labelings with these folds."""
+
+    def outputs(
+        self, placements: Sequence[Placement], values: Array, sizes: np.ndarray | None
+    ) -> list[Outputs]:
+        """Outputs by run of folds for labels (B, n) or numbers (B, t, n), given the class sizes
+        (B, k, c) of their training sets; placements may come in any order.
+        """
+        numbers = np.array([placement.number for placement in placements])
+        members = [np.flatnonzero(numbers == number) for number in dict.fromkeys(numbers.tolist())]
+        parts = [
+            self.at(placements[own[0]], take(values, own), None if sizes is None else sizes[own])
+            for own in members
+        ]
+        order = np.argsort(np.concatenate(members))
+        return [joined(same, order) for same in zip(*parts, strict=True)]
+
+
+class PerFoldMaps(PlacementMaps):
     """One decomposition for each training set, of the observed folds and of others in turn."""
 
     route = "per-fold"
@@ -175,25 +199,10 @@ class PerFoldMaps:
         inner = folds_of(model.cv, setup.training, classifier=classes is not None)
         return TrainedFold(setup, X_test, self.max_bytes, C_test, inner)
 
-    def outputs(
-        self, placements: Sequence[Placement], values: np.ndarray, sizes: np.ndarray | None
-    ) -> list[Outputs]:
-        """Outputs by fold for labels (B, n) or numbers (B, t, n), given the class sizes (B, k, c)
-        of their training sets. Every placement has training sets of its own.
-        """
-        numbers = np.array([placement.number for placement in placements])
-        members = [np.flatnonzero(numbers == number) for number in dict.fromkeys(numbers.tolist())]
-        parts = [
-            self._at(placements[own[0]], values[own], None if sizes is None else sizes[own])
-            for own in members
-        ]
-        order = np.argsort(np.concatenate(members))
-        return [joined(same, order) for same in zip(*parts, strict=True)]
-
-    def _at(
+    def at(
         self, placement: Placement, values: np.ndarray, sizes: np.ndarray | None
     ) -> list[Outputs]:
-        """Outputs by fold of labelings with these folds."""
+        """Outputs by fold of labelings with these folds, whose training sets are kept."""
         if placement.number != self._latest.number:
             self._latest, self._made = placement, {}
         outputs = []
