@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,9 @@ class Run:
         self.derived.update(derived)
         record = {
             "script": f"{self.script}{' --quick' if self.quick else ''}",
+            "date": time.strftime("%Y-%m-%d"),
+            "commit": common.commit(),
+            "processor": common.processor(),
             "versions": {
                 "python": platform.python_version(),
                 "numpy": np.__version__,

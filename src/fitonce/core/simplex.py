@@ -10,8 +10,8 @@ import numpy as np
 import scipy.optimize
 
 ROWS_PER_ROUND, FEWEST_ROUNDS, MOST_ROUNDS = 5.0, 10, 2000  # of the iteration for mixtures
-# how many rows the equal weights count, for least squares: mean R² .453 without them, .472 with 5,
-# .479 with 20 on the deciding half of benchmarks/models.py tables, at most 400 training rows
+# how many rows the equal weights count, for least squares: on few rows the weights of members
+# follow noise; what committees reach: benchmarks/models.py tables
 ROWS_OF_START = 10.0
 REST = 0.1  # the lightest models that have no more than this together are dropped
 TINY = float(np.finfo(float).tiny)

@@ -35,7 +35,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "precomputed": (),
 }
 # what kernel="tune" compares: together at most about four times the work of rbf alone. A polynomial
-# among them gains nothing and sends rows far away anywhere: benchmarks/models.py tables
+# among them gains nothing and sends rows far away anywhere: benchmarks/models.py kernels, tables
 FAMILIES = ("rbf", "exponential", "laplacian", "linear")
 EPSILON = float(np.finfo(np.float64).eps)
 SYMMETRY = 1e-6  # relative; float32 kernels are symmetric to about 1e-7
