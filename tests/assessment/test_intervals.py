@@ -38,6 +38,7 @@ from fitonce import (
     RefitWarning,
     assess,
 )
+from fitonce.assessment import folds as folds_module
 from fitonce.assessment.data import AssessedRows
 from fitonce.assessment.folds import Round
 from fitonce.assessment.intervals import HeldOutValues, holm, wilson
@@ -457,3 +458,23 @@ def test_few_groups_have_an_interval_of_nested_cross_validation():
     assert answer.accuracy.method.startswith("nested cross-validation, 8 folds")
     naive = wilson(answer.accuracy.value, 48)
     assert answer.accuracy.high - answer.accuracy.low > 1.5 * (naive[1] - naive[0])
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+def test_other_calibrations_have_seen_neither_fold(kind, monkeypatch):
+    """Their probabilities spread the losses; two partitions, since each is fitted by itself."""
+    X, y = two_classes(40, shift=0.7)
+    model = LeastSquaresSVC(gamma=0.2, alpha=1.0, calibration=kind)
+    seen = []
+    original = folds_module.held_out_probabilities
+
+    def spied(given, decisions, labels, weights, part):
+        seen.append(part)
+        return original(given, decisions, labels, weights, part)
+
+    monkeypatch.setattr(folds_module, "held_out_probabilities", spied)
+    answer = assess(model, X, y, cv=4, permutations=0)
+    found = answer.intervals["log_loss"]
+    assert found.method == "nested cross-validation, 4 folds, 2 times"
+    assert found.low < found.value < found.high and len(seen) == 8
+    assert all(np.array_equal(p == -1, answer.fold == k) for k, p in enumerate(seen[:4]))

@@ -28,7 +28,7 @@ from ..estimators.fitted import final_step, is_model, warn_of_targets
 from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, copies_of, n_columns, new_rows, record, splitters
-from .folds import Round, answers_of, pairs_of, rounds_of, splits_of
+from .folds import SLOW, Round, answers_of, pairs_of, rounds_of, splits_of
 from .ranking import auc_of
 from .render import joined
 from .result import Assessment, Estimate
@@ -239,10 +239,13 @@ def assess(
 
 def n_partitions(estimator: Any, data: AssessedRows) -> int:
     """Partitions from which the standard error comes: as many as fit into memory and, in fits,
-    into `SECONDS`; one of a model whose folds cannot be left out in pairs. Depends on the size
+    into `SECONDS`; two if each calibration takes long; one of a model whose folds cannot be left
+    out in pairs. Depends on the size
     alone: the same call gives the same interval on every machine.
     """
     kept = ROWS // len(data.y)
+    if getattr(final_step(estimator), "calibration", None) in SLOW:
+        kept = min(kept, 2)
     method = "predict" if data.classes is None else "decision_function"
     if depends(estimator, data.X, data.params, method=method).route.name == "one":
         return int(np.clip(kept, 1, PARTITIONS))

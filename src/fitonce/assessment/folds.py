@@ -28,11 +28,13 @@ from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.confounds import call
 from ..crossval.depends import depends
 from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
+from ..estimators.probability import held_out_probabilities
 from ..kernels import PARAMETERS, families
 from ..rows.dask import is_dask
 from .data import AssessedRows, on_host
 
 CHOSEN = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
+SLOW = ("sigmoid", "isotonic")  # calibrations that are fitted one by one
 MOST_FOLDS = 10  # of a partition whose pairs of folds are left out together
 Pairs = Sequence[tuple[int, int]]
 
@@ -198,6 +200,12 @@ def _calibrated(model: Any, data: AssessedRows, splits: Splits, outputs: np.ndar
     if not hasattr(model, "predict_proba"):
         return Answers(labels, None, outputs)
     codes, weights = np.searchsorted(data.classes, data.y), data.weights_of(np.arange(n))
+    if model.calibration in SLOW:
+        parts = [np.where(fold == k, -1, fold) for k in range(K)]  # -1: used by none
+        given = [(model.calibration, [each], codes, weights) for each in outputs]
+        both = zip(given, parts, strict=True)
+        p = np.concatenate([held_out_probabilities(*each, part) for each, part in both])
+        return Answers(data.classes[p.argmax(axis=2)], p, outputs)
     scores = class_scores(flat).reshape(K, n, len(data.classes))
     beta = np.ones((K, n))
     if model.calibration is not None:
