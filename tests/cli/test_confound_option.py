@@ -46,7 +46,8 @@ def test_fit_predict_and_page(csv, tmp_path):
 
 def test_evaluate_permute_and_what_is_refused(csv):
     given = ("-t", "price", "--confound", "colour", "--drop", "label")
-    for words, *options in (("regressed out",), ("included", "--confounding", "include")):
+    ways = ("regressed out",), ("included", "--confounding", "include")
+    for words, *options in (*ways, ("regressed out", "--effort", "best", "--folds", "2")):
         result = run("evaluate", csv, *given, *FAST, "--json", *options)
         answer = json.loads(result.stdout)
         assert answer["assessment"]["confounds"].startswith(f"colour, {words}")

@@ -335,13 +335,42 @@ def test_what_single_models_have_is_refused_in_words(name: str) -> None:
             getattr(model, name)
 
 
-def test_confounds_are_refused_in_words() -> None:
+@pytest.mark.parametrize("committee", [KernelCommitteeClassifier, KernelCommitteeRegressor])
+def test_confounds_are_those_of_the_members(committee: type) -> None:
+    X, labels = classes(2)
+    C = np.random.default_rng(0).normal(size=(len(X), 2))
+    regresses = committee is KernelCommitteeRegressor
+    model = committee().fit(X, X[:, 0] + C[:, 0] if regresses else labels, confounds=C)
+    method = "predict" if regresses else "predict_proba"
+    parts = [getattr(one, method)(X[:5], confounds=C[:5]) for one in model.members_]
+    mixture = np.tensordot(model.weights_, parts, axes=1)
+    if not regresses:
+        mixture = probabilities(np.log(mixture), 1.0 / model.temperature_, model.floor_)
+    np.testing.assert_allclose(getattr(model, method)(X[:5], confounds=C[:5]), mixture, rtol=1e-9)
+    assert not any("RelevanceScaler" in name for name in model.candidates_["name"])
+    with pytest.raises(ValueError, match="needs the confounds of these rows"):
+        model.predict(X[:5])
+
+
+def test_cross_validation_of_committees_with_confounds_equals_refits() -> None:
     X, y = classes(2)
+    C, folds = np.random.default_rng(0).normal(size=(len(y), 2)), StratifiedKFold(3)
     model = KernelCommitteeClassifier(classifiers())
-    with pytest.raises(ValueError, match="does not support confounds"):
+    got = fitonce.cross_val_predict(
+        model, X, y, cv=folds, method="predict_proba", params={"confounds": C}
+    )
+    for train, test in folds.split(X, y):
+        refitted = clone(model).fit(X[train], y[train], confounds=C[train])
+        expected = refitted.predict_proba(X[test], confounds=C[test])
+        np.testing.assert_allclose(got[test], expected, rtol=1e-9)
+        assert refitted.score(X[test], y[test], confounds=C[test]) > 0.5
+
+
+def test_members_that_learn_take_no_confounds() -> None:
+    X, y = classes(2)
+    model = KernelCommitteeClassifier([KernelFisherDiscriminant(gamma=0.5, refine=True)])
+    with pytest.raises(ValueError, match="held-out outputs have a closed form, got one that is"):
         model.fit(X, y, confounds=X[:, :1])
-    with pytest.raises(TypeError, match="confounds"):
-        fitonce.cross_validate(model, X, y, params={"confounds": X[:, :1]})
 
 
 def test_a_larger_table_is_searched_on_a_sample() -> None:

@@ -135,18 +135,11 @@ def _check_alone(design: Design, **settings: str | None) -> None:
     """Refuse settings of a single model, since a committee chooses them itself."""
     usual = {"model": None, "kernel": "auto", "gamma": "tune", "alpha": "tune", "priors": None}
     given = [name for name, value in settings.items() if value != usual[name]]
-    refuse(
-        (
-            bool(given),
-            "--effort best tunes kernels, widths and regularization itself and cannot be combined "
-            f"with {''.join(f'--{name}' for name in given[:1])}: leave out one of the two.",
-        ),
-        (
-            design.confounds is not None,
-            "--effort best does not support --confound, because committees cannot adjust for "
-            "confounds. Leave out one of the two options.",
-        ),
+    reason = (
+        "--effort best tunes kernels, widths and regularization itself and cannot be combined "
+        f"with {''.join(f'--{name}' for name in given[:1])}: leave out one of the two."
     )
+    refuse((bool(given), reason))
 
 
 def _priors(text: str, model: str, design: Design) -> dict[str, Any]:
@@ -302,7 +295,8 @@ def _rare_levels(design: Design) -> Iterator[tuple[str, np.ndarray, int, int]]:
 def fit(estimator: Any, design: Design) -> Any:
     """Fit a pipeline, passing on what belongs to the rows if its last step accepts it."""
     last = estimator[-1]
-    taken = {"groups": takes_groups(last), "confounds": is_model(last), "sample_weight": True}
+    adjusts = is_model(last) or is_committee(last)
+    taken = {"groups": takes_groups(last), "confounds": adjusts, "sample_weight": True}
     given = {name: v for name, v in design.row_options.items() if taken[name] and v is not None}
     named = {f"model__{name}": v for name, v in given.items()}
     return estimator.fit(design.X, design.y, **named)

@@ -12,7 +12,7 @@ from typing import Any
 import sklearn
 from sklearn.pipeline import Pipeline
 
-from ..estimators.fitted import final_step, is_model
+from ..estimators.fitted import final_step, is_committee, is_model
 
 
 def taken(estimator: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any] | None]:
@@ -25,7 +25,8 @@ def taken(estimator: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[s
     names = [name for name in ("confounds", f"{_step(estimator)}confounds") if name in params]
     rest = {name: value for name, value in params.items() if name not in names}
     confounds = next((params[name] for name in names if params[name] is not None), None)
-    if confounds is not None and not is_model(final_step(estimator)):
+    last = final_step(estimator)
+    if confounds is not None and not (is_model(last) or is_committee(last)):
         raise TypeError(
             "confounds need an estimator of fitonce, or a pipeline that ends in one, got "
             f"{type(estimator).__name__} instead: others do not accept them in predict."

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.calibration import calibrate, class_scores, probabilities
@@ -97,8 +96,12 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
     1.0
     """
 
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"confounds": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"confounds": True}
+    __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"confounds": True}
     takes = (KernelClassifier,)
     default = KernelFisherDiscriminant
+    score = KernelClassifier.score
 
     def _weigh(
         self,
@@ -146,32 +149,31 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         """`held_out_proba_` as decisions: log(p_1/p_0), or log p for more than two classes."""
         return self._decisions(self.held_out_proba_)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, confounds: Any = None) -> Array:
         """Class probabilities (n, n_classes): the mixture of the members, at its temperature."""
-        check_is_fitted(self)
-        p = self._mixture([member.predict_proba(X) for member in self.members_])
+        p = self._mixture("predict_proba", X, confounds)
         log_p = np.log(np.maximum(to_numpy(p), TINY))
         result = probabilities(log_p, 1.0 / self.temperature_, self.floor_)
         return result if isinstance(p, np.ndarray) else asarray_like(result, p)
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any, confounds: Any = None) -> Array:
         """Logarithms of `predict_proba`."""
-        return _logarithms(self.predict_proba(X))
+        return _logarithms(self.predict_proba(X, confounds))
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, confounds: Any = None) -> Array:
         """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
-        return self._decisions(self.predict_proba(X))
+        return self._decisions(self.predict_proba(X, confounds))
 
     def _decisions(self, p: Array) -> Array:
         log_p = _logarithms(p)
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, confounds: Any = None) -> Any:
         """Predict the most probable class of each row.
 
         Labels are returned in the namespace of X if it can represent them.
         """
-        return labels_as_rows(self.predict_proba(X), self.classes_)
+        return labels_as_rows(self.predict_proba(X, confounds), self.classes_)
 
 
 class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
@@ -254,10 +256,11 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
         self.best_score_ = -float(share @ np.mean(of_mixture**2, axis=1))
         return found, -np.mean(residuals**2, axis=2) @ share
 
-    def predict(self, X: Any) -> Array:
+    score = KernelRidge.score
+
+    def predict(self, X: Any, confounds: Any = None) -> Array:
         """The weighted mean of the members' predictions."""
-        check_is_fitted(self)
-        return self._mixture([member.predict(X) for member in self.members_])
+        return self._mixture("predict", X, confounds)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

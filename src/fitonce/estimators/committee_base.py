@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array, asarray_like, take, to_numpy
 from ..core.numerical_warnings import warnings_once
+from ..core.refused import refuse
 from ..core.rows import is_rows
 from ..core.splits import Splits
 from ..preparation import NormalScores, RelevanceScaler
@@ -56,6 +57,8 @@ class KernelCommittee(BaseEstimator):
     """Base class of the committees; not for direct use."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "confounds": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"confounds": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"confounds": True}
     __fitonce_route__ = "members and their weights are chosen on each training set"
     takes: ClassVar[tuple[type, ...]] = ()  # allowed classes of members
     default: ClassVar[type] = KernelModel
@@ -89,29 +92,30 @@ class KernelCommittee(BaseEstimator):
             once; rows with zero weight are not used for training.
         groups : array-like of shape (n_samples,), default=None
             Groups for ``cv``; with ``cv=None``, whole groups are left out together.
-        confounds : None
-            Refused: a committee knows no confounds.
+        confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
+            As in the members. Members that learn on every training set take none.
 
         Returns
         -------
         self
         """
         given = self.estimators()
-        training = self._training(final_step(given[0]), X, y, sample_weight, groups, confounds)
+        training = self._training(final_step(given[0]), X, y, sample_weight, groups)
         classifies = not self.multi_output
         folds = folds_of(self.cv, training, classifier=classifies)
         judged = None if self.cv is None else folds
         splits = judged or default_folds(training, LEARNING_FOLDS, classifies)
         if self.members is None:
-            given = [member for member in given if suits(member, training, splits)]
-        jobs = (delayed(candidates_of)(member, X, training, folds, splits) for member in given)
+            adjusts = confounds is not None
+            given = [one for one in given if suits(one, training, splits, adjusts)]
+        jobs = (delayed(candidates_of)(one, X, training, confounds, folds, splits) for one in given)
         found = list(Parallel(n_jobs=self.n_jobs)(jobs))
         pool = list(chain.from_iterable(found))
         # every member starts with the same weight, shared by its candidates
         start = np.concatenate([np.full(len(own), 1.0 / len(own) / len(found)) for own in found])
         weights, scores = self._weigh(pool, start, training, folds)
         order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
-        self.members_ = [pool[k].fitted(training, folds, self.cv) for k in order]
+        self.members_ = [pool[k].fitted(training, confounds, folds, self.cv) for k in order]
         self.weights_ = weights[order]
         several = len({type(final_step(member)) for member in given}) > 1
         names = [one.name(several) for one in pool]
@@ -119,22 +123,14 @@ class KernelCommittee(BaseEstimator):
         self.names_ = [names[k] for k in order]
         return self
 
-    def _training(
-        self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, confounds: Any
-    ) -> Training:
-        """Validated rows, in memory and without confounds."""
-        name = type(self).__name__
-        if confounds is not None:
-            raise ValueError(
-                f"{name} does not support confounds: use a single estimator, such as "
-                "KernelFisherDiscriminant or KernelRidge, with confounds=, or leave them out."
-            )
+    def _training(self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+        """Validated rows, in memory."""
         checked = clone(model)
         training = training_of(checked, X, y, sample_weight, groups)
         if is_rows(training.X):
             raise ValueError(
-                f"{name} needs the rows in memory, got rows in files, blocks or Dask: load them "
-                "into memory, or use a single estimator with landmarks=."
+                f"{type(self).__name__} needs the rows in memory, got rows in files, blocks or "
+                "Dask: load them into memory, or use a single estimator with landmarks=."
             )
         checked.__fitonce_labels__(training.y[training.active], None)  # refuses invalid ones
         return training
@@ -218,8 +214,11 @@ class KernelCommittee(BaseEstimator):
             lines[most:] = [f"{self.weights_[most:].sum():6.1%}  {len(lines[most:])} others"]
         return "\n".join([f"{members}, of {len(self.candidates_['name'])} candidates:", *lines])
 
-    def _mixture(self, outputs: Sequence[Array]) -> Array:
-        """The weighted mean of the members' outputs."""
+    def _mixture(self, method: str, X: Any, confounds: Any) -> Array:
+        """The weighted mean of an output of the members."""
+        check_is_fitted(self)
+        given = {} if confounds is None else {"confounds": confounds}
+        outputs = [getattr(member, method)(X, **given) for member in self.members_]
         return sum(w * output for w, output in zip(self.weights_.tolist(), outputs, strict=True))
 
     def verify(
@@ -301,10 +300,10 @@ def prepared(member: Any, X: Any, training: Training) -> Any:
     return X
 
 
-def suits(member: Any, training: Training, splits: Splits) -> bool:
+def suits(member: Any, training: Training, splits: Splits, adjusts: bool) -> bool:
     """Whether a default member can be made of these rows: dense ones if it prepares them; if it
-    uses labels, several columns, splits that test every row once, and a few rows of each class in
-    every training set.
+    uses labels, several columns, no confounds, splits that test every row once, and a few rows of
+    each class in every training set.
     """
     if not uses_labels(member):
         return not (steps_of(member) and sp.issparse(training.X))
@@ -317,7 +316,7 @@ def suits(member: Any, training: Training, splits: Splits) -> bool:
     tested = np.sort(np.concatenate([test for _, test in splits]))
     once = np.array_equal(tested, np.arange(training.n_samples))
     dense = not sp.issparse(training.X) and training.X.shape[1] > 1
-    return bool(dense and once and fewest >= FEWEST)
+    return bool(dense and once and not adjusts and fewest >= FEWEST)
 
 
 # ---- candidates ----------------------------------------------------------------------------------
@@ -343,11 +342,11 @@ class Candidate:
         """How its held-out outputs become probabilities; None if they are such already."""
         return None if self.learned else final_step(self.member).calibration
 
-    def fitted(self, training: Training, folds: Splits | None, cv: Any) -> Any:
+    def fitted(self, training: Training, confounds: Any, folds: Splits | None, cv: Any) -> Any:
         """The member fitted on all rows, calibrated by the splits that judged it."""
         model = clone(final_step(self.member)).set_params(**self.parameters)
         model.set_params(cv=None if self.learned else folds)
-        model.fit(self.X, training.y, training.weights)
+        model.fit(self.X, training.y, training.weights, confounds=confounds)
         model.set_params(cv=None if self.learned else cv)
         if not isinstance(self.member, Pipeline):
             return model
@@ -375,7 +374,7 @@ class Candidate:
 
 
 def candidates_of(
-    given: Any, X: Any, training: Training, folds: Splits | None, splits: Splits
+    given: Any, X: Any, training: Training, confounds: Any, folds: Splits | None, splits: Splits
 ) -> list[Candidate]:
     """The candidates from one of the given members, judged by the folds of the committee.
 
@@ -389,9 +388,18 @@ def candidates_of(
     model = final_step(member)
     weighs = getattr(model.kernel, "tunes", False)  # several kernels with weights
     greedy = word(model.landmarks) == NUMBER and model.landmark_method == "greedy"
-    if model.refine or weighs or greedy:
+    learns = model.refine or weighs or greedy
+    refuse(
+        (
+            confounds is not None and (learns or uses_labels(member)),
+            "confounds= needs members whose held-out outputs have a closed form, got one that is "
+            "fitted anew on every training set (refine=True, tuned weights of kernels, greedy "
+            "landmarks, or a step that uses labels): leave it or the confounds out.",
+        )
+    )
+    if learns:
         return [learned(alone, training, splits)]
-    found = searched(alone, training, folds)
+    found = searched(alone, training, confounds, folds)
     return [learned(found[-1], training, splits)] if uses_labels(member) else found
 
 
@@ -414,7 +422,9 @@ def learned(candidate: Candidate, training: Training, splits: Splits) -> Candida
     return replace(candidate, held_out=held_out, learned=True)
 
 
-def searched(alone: Candidate, training: Training, folds: Splits | None) -> list[Candidate]:
+def searched(
+    alone: Candidate, training: Training, confounds: Any, folds: Splits | None
+) -> list[Candidate]:
     """All kernels that the search of a member decomposes, each at its best alpha, the chosen one
     last.
 
@@ -422,7 +432,7 @@ def searched(alone: Candidate, training: Training, folds: Splits | None) -> list
     model.
     """
     model = clone(final_step(alone.member)).set_params(cv=folds)
-    setup = setup_of(model, alone.X, training.y, training.weights)
+    setup = setup_of(model, alone.X, training.y, training.weights, confounds=confounds)
     tuner = setup.tuner(folds)
     found: list[Candidate] = []
 

@@ -234,4 +234,5 @@ def confounded_words(estimator: Any, confounds: Any, n_samples: int) -> str:
     if confounds is None:
         return ""
     model = estimator[-1] if hasattr(estimator, "steps") else estimator
-    return f"{coding_of(confounds, n_samples)[0].words}, {DONE[model.confounding]}"
+    how = DONE[getattr(model, "confounding", "remove")]  # members of committees: the default
+    return f"{coding_of(confounds, n_samples)[0].words}, {how}"
