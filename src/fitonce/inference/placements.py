@@ -218,10 +218,15 @@ def enumerated_cosets(
 
 def split_rows(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_samples: int) -> list[Split]:
     """The (train, test) pairs as row indices, refused where a test row is also a training row."""
-    checked = checked_splits(splits, n_samples, none_tested=True)
-    return [
-        (row_numbers(train, n_samples), row_numbers(test, n_samples)) for train, test in checked
-    ]
+    pairs: list[Split] = []
+    for train, test in splits:  # quickly: a splitter may be asked again for every labeling
+        pair = row_numbers(np.asarray(train), n_samples), row_numbers(np.asarray(test), n_samples)
+        trained = np.zeros(n_samples, dtype=bool)
+        trained[pair[0]] = True
+        if trained[pair[1]].any():
+            list(checked_splits([*pairs, pair], n_samples))  # raises, naming the rows
+        pairs.append(pair)
+    return pairs
 
 
 def same_splits(splits: Sequence[Split], others: Sequence[Split]) -> bool:
