@@ -239,9 +239,8 @@ def assess(
 
 def n_partitions(estimator: Any, data: AssessedRows) -> int:
     """Partitions from which the standard error comes: as many as fit into memory and, in fits,
-    into `SECONDS`; two if each calibration takes long; one of a model whose folds cannot be left
-    out in pairs. Depends on the size
-    alone: the same call gives the same interval on every machine.
+    into `SECONDS`; two if calibrations take long; one of a model whose folds cannot be left out in
+    pairs. Depends on the size alone: the same call gives the same interval on every machine.
     """
     kept = ROWS // len(data.y)
     if getattr(final_step(estimator), "calibration", None) in SLOW:

@@ -1,9 +1,8 @@
 r"""Intervals of held-out scores, and their assumptions.
 
 A score is a mean of values of rows: hits, losses, or to first order what a row adds to log(1 - R²)
-or to an AUC. The naive
-variance s² of the mean takes rows (or groups) as independent. They are not: models share training
-rows, and the model that the interval is about is the one of all rows.
+or to an AUC. The naive variance s² of the mean takes rows (or groups) as independent. They are
+not: models share training rows, and the model that the interval is about is the one of all rows.
 
 **Nested cross-validation** (Bates, Hastie and Tibshirani 2024) estimates the mean squared error of
 the cross-validation estimate itself, from folds k of one or more partitions into K:
