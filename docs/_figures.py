@@ -72,7 +72,7 @@ def timed() -> dict[str, Any]:
 
 
 def speed() -> str:
-    """Every task at its largest size with a peer: times, growth, and memory of ours."""
+    """Every task at its largest size with a peer."""
     rows = []
     for name, task in timed().items():
         sized = [(int(size), sides) for size, sides in task["sizes"].items() if peers(sides)]
@@ -83,27 +83,16 @@ def speed() -> str:
             side = peer.removeprefix("MNE, ") if peer.startswith("MNE, ") else "fitonce"
             own, theirs = sides[side], sides[peer]["seconds"]
             note = ", extrapolated" if peer in task["scaled"] else ""
-            cells = [duration(own["seconds"]), slope(task, side), memory(own)]
-            cells += [f"{peer}{note}", duration(theirs), slope(task, peer)]
-            rows.append(
-                [
-                    f"{label(name, side)}, {size:,} {task['unit']}",
-                    *cells,
-                    ratio(theirs / own["seconds"]),
-                ]
-            )
-    header = ["task", "fitonce", "grows like", "memory", "beside", "time", "grows like"]
-    return made_by(table([*header, "times faster"], rows), "timings", tasks=tuple(timed()))
+            what = f"{label(name, side)}, {size:,} {task['unit']}"
+            cells = [duration(own["seconds"]), f"{peer}{note}", duration(theirs)]
+            rows.append([what, *cells, ratio(theirs / own["seconds"])])
+    header = ["task", "fitonce", "beside", "time", "times faster"]
+    return made_by(table(header, rows), "timings", tasks=tuple(timed()))
 
 
 def label(name: str, side: str) -> str:
     """What is timed: a side other than the first names itself."""
     return name if side == "fitonce" else f"{name.split(',')[0]}, {side}"
-
-
-def slope(task: dict[str, Any], side: str) -> str:
-    """The exponent of the size."""
-    return f"{task['slopes'][side]:.1f}" if side in task["slopes"] else ""
 
 
 def memory(measured: dict[str, float]) -> str:
@@ -327,6 +316,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     },
     "targets_gpu_ours": lambda: f"{on_gpu('targets')['fitonce']:.2f} s",
     "targets_gpu_theirs": lambda: f"{on_gpu('targets')['himalaya']:.1f} s",
+        "gpu_path": lambda: duration(on_gpu("path")["rows"]["16384"]["band"]),
     "gpu_permutations": lambda: "{cosets:.1f} s".format(**on_gpu("permutations")),
 }
 
