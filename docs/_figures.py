@@ -316,7 +316,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     },
     "targets_gpu_ours": lambda: f"{on_gpu('targets')['fitonce']:.2f} s",
     "targets_gpu_theirs": lambda: f"{on_gpu('targets')['himalaya']:.1f} s",
-        "gpu_path": lambda: duration(on_gpu("path")["rows"]["16384"]["band"]),
+    "gpu_path": lambda: duration(on_gpu("path")["rows"]["16384"]["band"]),
     "gpu_permutations": lambda: "{cosets:.1f} s".format(**on_gpu("permutations")),
 }
 
