@@ -81,8 +81,9 @@ def test_splits_that_are_none(case):
         LeastSquaresSVC(gamma=0.5, alpha=[0.1, 1.0], cv=cv).fit(X, Y)
     if "empty" not in case:  # which scikit-learn scores as NaN, and so do we
         fixed = LeastSquaresSVC(gamma=0.5, alpha=0.1)
-        with pytest.raises(ValueError, match=message):
-            fitonce.cross_val_score(fixed, X, Y, cv=cv)
+        for function in (fitonce.cross_val_score, fitonce.permutation_test_score):
+            with pytest.raises(ValueError, match=message):
+                function(fixed, X, Y, cv=cv)
 
 
 def test_splits_that_train_nothing():

@@ -263,6 +263,12 @@ def test_shared_generator() -> None:
     assert results[1].mode == "resplit"
 
 
+@pytest.mark.parametrize("tested", [[0, 0], [0, 0, 1]])
+def test_rows_tested_twice(tested: list[int]) -> None:
+    X, y = shifted_classes()
+    compare(MODELS["fisher"], X, y, cv=[(np.arange(2, N), np.array(tested))], permute="free")
+
+
 def test_missing_classes_are_fitted() -> None:
     """Two rows of a class: under many permutations a training set lacks it."""
     X, y = shifted_classes()

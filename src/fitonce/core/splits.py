@@ -57,6 +57,16 @@ def checked_splits(
         raise ValueError("cv must give at least one split into training and test rows, got none.")
 
 
+def split_rows(
+    splits: Iterable[tuple[Any, Any]], n_samples: int, *, none_tested: bool = False
+) -> Splits:
+    """The splits as row numbers, refused as by `checked_splits`."""
+    checked = checked_splits(splits, n_samples, none_tested=none_tested)
+    return [
+        (row_numbers(train, n_samples), row_numbers(test, n_samples)) for train, test in checked
+    ]
+
+
 def _pair(split: Any, number: int) -> Split:
     """Training and test rows; an empty list is one of row indices."""
     try:

@@ -21,7 +21,7 @@ from ..core.holdout import Deletion
 from ..core.readout import Readout
 from ..core.refused import RefusedError, refuse
 from ..core.rows import check_magnitude, dense_like, is_rows
-from ..core.splits import Splits, checked_splits, complement, row_numbers
+from ..core.splits import Splits, complement, split_rows
 from ..kernels import KernelSum, families
 from ..landmarks.choice import landmarks_for
 from ..tuning.criterion import Criterion, resolved
@@ -299,8 +299,7 @@ def folds_of(cv: Any, training: Training, classifier: bool) -> Splits | None:
     n = training.n_samples
     X = training.X if isinstance(training.X, np.ndarray) else np.empty((n, 1))
     cv = LeaveOneGroupOut() if cv is None else check_cv(cv, training.y, classifier=classifier)
-    splits = checked_splits(cv.split(X, training.y, groups=training.groups), n)
-    folds = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
+    folds = split_rows(cv.split(X, training.y, groups=training.groups), n)
     if any(len(np.unique(train)) != len(train) for train, _ in folds):
         raise ValueError(
             "cv contains a training row twice in one split; use sample_weight to count a row more "

@@ -18,14 +18,14 @@ labelings count as about J/(1 + (J - 1) c²).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
 import numpy as np
 
-from ..core.splits import Split, checked_splits, complement, row_numbers
+from ..core.splits import Split, complement
 from .exchange import Draw, Exchange, Rearrangement
 from .keys import Keys
 
@@ -72,7 +72,9 @@ class Placement:
         """Every fold's deleted rows, its test rows first and in their own order."""
         gone = [complement(train, self.n_samples) for train, _ in self.splits]
         return [
-            test if len(rows) == len(test) else np.concatenate([test, np.setdiff1d(rows, test)])
+            test
+            if np.array_equal(rows, np.sort(test))
+            else np.concatenate([test, np.setdiff1d(rows, test)])
             for rows, (_, test) in zip(gone, self.splits, strict=True)
         ]
 
@@ -214,19 +216,6 @@ def enumerated_cosets(
         if key not in placed:
             placed[key] = observed.moved(len(placed), rearrangement.indices)
         yield Labelling(rearrangement, placed[key], True)
-
-
-def split_rows(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_samples: int) -> list[Split]:
-    """The (train, test) pairs as row indices, refused where a test row is also a training row."""
-    pairs: list[Split] = []
-    for train, test in splits:  # quickly: a splitter may be asked again for every labeling
-        pair = row_numbers(np.asarray(train), n_samples), row_numbers(np.asarray(test), n_samples)
-        trained = np.zeros(n_samples, dtype=bool)
-        trained[pair[0]] = True
-        if trained[pair[1]].any():
-            list(checked_splits([*pairs, pair], n_samples))  # raises, naming the rows
-        pairs.append(pair)
-    return pairs
 
 
 def same_splits(splits: Sequence[Split], others: Sequence[Split]) -> bool:

@@ -15,12 +15,12 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
-from ..core.splits import Split
+from ..core.splits import Split, split_rows
 from ..crossval.lookup import n_rows, subset
 from ..estimators.validation import is_foreign_array
 from .confounded import Confounded
 from .exchange import Draw, Exchange, Rearrangement, numbered, stacked
-from .placements import Placement, split_rows
+from .placements import Placement
 from .validity import (
     check_free,
     choose_mode,
@@ -86,7 +86,7 @@ class Question:
         classes, labels = _numbered(host)
         cv = check_cv(cv, given_y, classifier=classifier)
         split_metadata = {"groups": groups} if split_metadata is None else split_metadata
-        splits = split_rows(cv.split(X, given_y, **split_metadata), len(host))
+        splits = split_rows(cv.split(X, given_y, **split_metadata), len(host), none_tested=True)
         split = partial(_split, X, given_y, split_metadata)
         given, held = None, groups  # what confounds make of it, and what labels move within
         if confounds is not None:
@@ -221,4 +221,4 @@ def _within(groups: np.ndarray | None, levels: np.ndarray | None) -> np.ndarray 
 def _split(X: Any, y: Any, metadata: Mapping[str, Any], cv: Any, reverse: bool) -> list[Split]:
     """The splits of the rows, or of the rows of X in reverse with the same labels."""
     rows = subset(X, np.arange(n_rows(X))[::-1]) if reverse else X
-    return split_rows(cv.split(rows, y, **metadata), n_rows(X))
+    return split_rows(cv.split(rows, y, **metadata), n_rows(X), none_tested=True)

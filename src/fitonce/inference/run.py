@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..core.progress import ProgressCounter, has_callback
+from ..core.splits import split_rows
 from ..crossval.depends import Route
 from .checkpoint import Checkpoint
 from .exchange import Rearrangement
@@ -25,7 +26,6 @@ from .placements import (
     Placement,
     enumerated_cosets,
     same_splits,
-    split_rows,
 )
 from .question import Question
 from .result import Sequential, reaches
@@ -70,7 +70,7 @@ def _split_again(
     for number, rearrangement in enumerate(rearrangements, start=1):
         y = question.permuted(rearrangement)
         again = question.cv.split(question.X, y, **question.split_metadata)
-        splits = split_rows(again, question.n_samples)
+        splits = split_rows(again, question.n_samples, none_tested=True)
         same = same_splits(splits, question.splits)
         placement = question.observed if same else Placement(number, splits, question.n_samples)
         yield Labelling(rearrangement, placement)

@@ -17,14 +17,14 @@ from sklearn.model_selection import check_cv
 from .. import crossval
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.numerical_warnings import warn_numerical
-from ..core.splits import Split
+from ..core.splits import Split, split_rows
 from ..crossval.confounds import taken
 from ..crossval.metrics import Metric
 from ..crossval.plan import is_error_score, quick_name
 from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
 from ..inference.linear_maps import LinearModel, is_linear
-from ..inference.placements import Placement, split_rows
+from ..inference.placements import Placement
 from ..inference.scoring import Scoring, measures
 from .slices import Slices
 from .sweep import swept
@@ -247,9 +247,8 @@ def prepared(
     splits = split_rows(
         check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups=groups),
         slices.n_samples,
+        none_tested=True,
     )
-    if not splits:
-        raise ValueError("cv must give at least one split into training and test rows, got none.")
     return slices, y, splits
 
 
