@@ -58,7 +58,13 @@ class ClippedScaler(StandardScaler):
         self.limit = limit
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the means and variances; `fit` calls this once."""
+        """Add rows to the means and variances, as StandardScaler does.
+
+        Returns
+        -------
+        self
+            The scaler.
+        """
         limit: Any = self.limit
         if not isinstance(limit, (int, float, np.number)) or not limit > 0:
             raise RefusedError(
@@ -69,12 +75,24 @@ class ClippedScaler(StandardScaler):
         return self
 
     def transform(self, X: Any, copy: bool | None = None) -> Any:
-        """The clipped columns (n_samples, n_features)."""
+        """Clip columns.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Standardized, within the limit.
+        """
         Z = _as_array(super().transform(X, copy))
         return Z / namespace(Z).hypot(asarray_like(1.0, Z, Z.dtype), Z / self.limit)
 
     def inverse_transform(self, X: Any, copy: bool | None = None) -> Any:
-        """The columns as they were; what is at the limit or beyond becomes very large."""
+        """Undo `transform`; what is at the limit or beyond becomes very large.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The columns as they were.
+        """
         Z = _as_array(X)
         xp = namespace(Z)
         inside = xp.clip(1.0 - (Z / self.limit) ** 2, min=float(xp.finfo(Z.dtype).tiny))

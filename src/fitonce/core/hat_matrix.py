@@ -33,7 +33,7 @@ def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
         The hat matrix of all rows, including the bias.
     Y : array of shape (n_samples,) or (n_samples, n_targets)
         Targets; columns may be permuted copies of the labels.
-    test_sets : iterable of index arrays or boolean masks
+    test_sets : iterable of index arrays or bool masks
         Any collection, overlapping or not.
 
     Returns
@@ -120,7 +120,7 @@ def held_out_discriminant(H: Array, y: Any, test_sets: Iterable[Any]) -> list[He
         The hat matrix of all rows, symmetric.
     y : array-like of shape (n_samples,)
         Labels of any type.
-    test_sets : iterable of index arrays or boolean masks
+    test_sets : iterable of index arrays or bool masks
         Any collection, overlapping or not.
 
     Returns

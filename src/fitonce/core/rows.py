@@ -97,6 +97,7 @@ def check_magnitude(values: Array, what: str, scaled: str = "Scale the features"
 
 
 def is_rows(X: Any) -> bool:
+    """Whether X is a source of rows, as `open_rows` returns it."""
     return isinstance(X, Rows)
 
 

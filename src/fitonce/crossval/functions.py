@@ -46,9 +46,14 @@ def cross_validate(
 ) -> CrossValidation:
     """`sklearn.model_selection.cross_validate`, by the fastest route to the same numbers.
 
-    Parameters and result are those of scikit-learn; the dictionary also has an attribute ``route``.
-    `n_jobs` and `pre_dispatch` matter only if folds are fitted one by one. Splits whose test rows
-    are inside their own training set are refused.
+    Parameters are those of scikit-learn's function. `n_jobs` and `pre_dispatch` matter only if
+    folds are fitted one by one. Splits whose test rows are inside their own training set are
+    refused.
+
+    Returns
+    -------
+    CrossValidation
+        scikit-learn's dictionary, with an attribute ``route``.
 
     Examples
     --------
@@ -105,6 +110,13 @@ def cross_val_score(
 ) -> np.ndarray:
     """`sklearn.model_selection.cross_val_score`, by the fastest route to the same numbers.
 
+    Parameters are those of scikit-learn's function.
+
+    Returns
+    -------
+    array of shape (n_splits,)
+        The score of each split.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -141,9 +153,14 @@ def cross_val_predict(
 ) -> Any:
     """`sklearn.model_selection.cross_val_predict`, by the fastest route to the same numbers.
 
-    There are two additions. ``method="transform"`` gives the projections of a discriminant.
-    ``by_fold=True`` returns a list of (test rows, outputs) pairs, one per split, for splitters
+    Parameters are those of scikit-learn's function. There are two additions:
+    ``method="transform"``, the projections of a discriminant, and ``by_fold=True``, for splitters
     whose test sets overlap or leave out rows (repeated splits, shuffle splits, time series).
+
+    Returns
+    -------
+    array, or list of (test rows, outputs)
+        Held-out outputs of all rows; with `by_fold` those of each split.
 
     Examples
     --------
@@ -240,9 +257,14 @@ def learning_curve(
 ) -> tuple[np.ndarray, ...]:
     """`sklearn.model_selection.learning_curve`, by the fastest route to the same numbers.
 
-    Parameters and result are those of scikit-learn. The smaller training sets of a fold are the
+    Parameters are those of scikit-learn's function. The smaller training sets of a fold are the
     first rows of the largest. With fixed parameters and the function norm, one Cholesky factor of
     the rows gives the models of all sizes. Otherwise, every size is fitted.
+
+    Returns
+    -------
+    tuple of arrays
+        Sizes, training scores and test scores, as from scikit-learn.
 
     Examples
     --------

@@ -81,6 +81,7 @@ def leave_pair_out(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None)
     Returns
     -------
     LeavePairOut
+        The area under the ROC curve, and the curve.
 
     Notes
     -----

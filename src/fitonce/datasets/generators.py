@@ -49,12 +49,16 @@ def make_torus(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     Parameters
     ----------
     n_samples : int, default=100
+        Number of rows.
     random_state : int, Generator, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, 2)
+        Rows.
     y : array of shape (n_samples,)
+        Labels.
     """
     rng = _generator(random_state)
     y = rng.permutation(np.where(np.arange(_count(n_samples)) < round(n_samples / 4), 1, -1))
@@ -65,7 +69,18 @@ def make_torus(n_samples: int = 100, *, random_state: Any = None) -> Sample:
 
 
 def torus_bayes(X: Any) -> np.ndarray:
-    """Log-odds (n,) of class +1 of `make_torus` given the rows X (n, 2)."""
+    """Return the log-odds of class +1 of `make_torus` given the rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, 2)
+        Rows.
+
+    Returns
+    -------
+    array of shape (n,)
+        Values of the rows.
+    """
     r = np.linalg.norm(_rows(X, 2), axis=1)
     with np.errstate(divide="ignore"):
         # radius -r at the opposite angle is the same point; 2πr turns densities of the radius into
@@ -79,45 +94,64 @@ def torus_bayes(X: Any) -> np.ndarray:
 
 
 def make_twonorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
-    """Breiman's twonorm: N(a·1, I) for class +1 against N(-a·1, I) in 20 dimensions, a = 2/√20,
-    equal priors.
+    """Draw Breiman's twonorm: N(a·1, I) for class +1 against N(-a·1, I) in 20 dimensions.
 
-    The best classifier is the sign of the sum of the features; its error is Φ(-2) = 2.28 %.
+    a = 2/√20, equal priors. The best classifier is the sign of the sum of the features; its error
+    is Φ(-2) = 2.28 %.
 
     Parameters
     ----------
     n_samples : int, default=100
+        Number of rows.
     random_state : int, Generator, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, 20)
+        Rows.
     y : array of shape (n_samples,)
+        Labels.
     """
     rng, y = _fair_labels(n_samples, random_state)
     return rng.normal(size=(n_samples, _NORM_FEATURES)) + _NORM_OFFSET * y[:, None], y
 
 
 def twonorm_bayes(X: Any) -> np.ndarray:
-    """Log-odds (n,) of class +1 of `make_twonorm` given the rows X (n, 20)."""
+    """Return the log-odds of class +1 of `make_twonorm` given the rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, 20)
+        Rows.
+
+    Returns
+    -------
+    array of shape (n,)
+        Values of the rows.
+    """
     return np.asarray(2.0 * _NORM_OFFSET * _rows(X, _NORM_FEATURES).sum(axis=1))
 
 
 def make_ringnorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
-    """Breiman's ringnorm: N(0, 4I) for class +1 around N(a·1, I) in 20 dimensions, a = 2/√20, equal
-    priors.
+    """Draw Breiman's ringnorm: N(0, 4I) for class +1 around N(a·1, I) in 20 dimensions.
 
-    The best classifier is a ball around 4a/3; its error is 1.24 % (Breiman gives 1.3 %).
+    a = 2/√20, equal priors. The best classifier is a ball around 4a/3; its error is 1.24 % (Breiman
+    gives 1.3 %).
 
     Parameters
     ----------
     n_samples : int, default=100
+        Number of rows.
     random_state : int, Generator, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, 20)
+        Rows.
     y : array of shape (n_samples,)
+        Labels.
     """
     rng, y = _fair_labels(n_samples, random_state)
     Z = rng.normal(size=(n_samples, _NORM_FEATURES))
@@ -125,28 +159,43 @@ def make_ringnorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
 
 
 def ringnorm_bayes(X: Any) -> np.ndarray:
-    """Log-odds (n,) of class +1 of `make_ringnorm` given the rows X (n, 20)."""
+    """Return the log-odds of class +1 of `make_ringnorm` given the rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, 20)
+        Rows.
+
+    Returns
+    -------
+    array of shape (n,)
+        Values of the rows.
+    """
     X = _rows(X, _NORM_FEATURES)
     distance = ((X - _NORM_OFFSET) ** 2).sum(axis=1) / 2.0 - (X**2).sum(axis=1) / 8.0
     return np.asarray(distance - _NORM_FEATURES * np.log(2.0))
 
 
 def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
-    """Breiman's threenorm: N(a·1, I) and N(-a·1, I) in equal parts for class +1, N(a·(1, -1, 1, …),
-    I) for class -1, in 20 dimensions.
+    """Draw Breiman's threenorm, in 20 dimensions.
 
-    a = 2/√20, equal priors. In the plane of the three centers, the best boundary is v = ½ log cosh
+    Class +1 is N(a·1, I) and N(-a·1, I) in equal parts, class -1 N(a·(1, -1, 1, …), I), with a =
+    2/√20 and equal priors. In the plane of the three centers, the best boundary is v = ½ log cosh
     2u; its error is 10.5 %.
 
     Parameters
     ----------
     n_samples : int, default=100
+        Number of rows.
     random_state : int, Generator, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, 20)
+        Rows.
     y : array of shape (n_samples,)
+        Labels.
     """
     rng, y = _fair_labels(n_samples, random_state)
     side = np.where(rng.integers(2, size=n_samples) > 0, 1.0, -1.0)
@@ -155,9 +204,19 @@ def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
 
 
 def threenorm_bayes(X: Any) -> np.ndarray:
-    """Log-odds (n,) of class +1 of `make_threenorm` given the rows X (n, 20).
+    """Return the log-odds of class +1 of `make_threenorm` given the rows.
 
     All centers have the same distance from 0.
+
+    Parameters
+    ----------
+    X : array of shape (n, 20)
+        Rows.
+
+    Returns
+    -------
+    array of shape (n,)
+        Values of the rows.
     """
     X = _NORM_OFFSET * _rows(X, _NORM_FEATURES)
     along = X.sum(axis=1)
@@ -174,12 +233,16 @@ def make_checkerboard(n_samples: int = 100, *, random_state: Any = None) -> Samp
     Parameters
     ----------
     n_samples : int, default=100
+        Number of rows.
     random_state : int, Generator, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, 2)
+        Rows.
     y : array of shape (n_samples,)
+        Labels.
     """
     rng = _generator(random_state)
     X = rng.uniform(size=(_count(n_samples), 2))
@@ -187,7 +250,18 @@ def make_checkerboard(n_samples: int = 100, *, random_state: Any = None) -> Samp
 
 
 def checkerboard_bayes(X: Any) -> np.ndarray:
-    """Log-odds (n,) of class +1 of `make_checkerboard` given the rows X (n, 2)."""
+    """Return the log-odds of class +1 of `make_checkerboard` given the rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, 2)
+        Rows.
+
+    Returns
+    -------
+    array of shape (n,)
+        Values of the rows.
+    """
     return np.asarray(_field(_rows(X, 2)) * logit(1.0 - _CHECKERBOARD_FLIPPED))
 
 
@@ -208,26 +282,40 @@ def make_waveform(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     Parameters
     ----------
     n_samples : int, default=100
+        Number of rows.
     random_state : int, Generator, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, 21)
+        Rows.
     y : array of shape (n_samples,)
+        Labels.
     """
     X, pair = make_waveform3(n_samples, random_state=random_state)
     return X, np.where(pair == 0, 1, -1)
 
 
 def waveform_bayes(X: Any) -> np.ndarray:
-    """Log-odds (n,) of class +1 of `make_waveform` given the rows X (n, 21)."""
+    """Return the log-odds of class +1 of `make_waveform` given the rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, 21)
+        Rows.
+
+    Returns
+    -------
+    array of shape (n,)
+        Values of the rows.
+    """
     one, other, another = waveform3_bayes(X).T
     return np.asarray(one - np.logaddexp(other, another))
 
 
 def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> Sample:
-    """Breiman's waveforms with three equally probable classes: 21 noisy points on a random mixture
-    of two of three triangles.
+    """Draw Breiman's waveforms with three equally probable classes.
 
     As `make_waveform`, with one class for each pair of triangles: 0 for (7, 11), 1 for (11, 15), 2
     for (7, 15). The Bayes error is 13.3 % (Breiman et al. give 14 %).
@@ -235,12 +323,16 @@ def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     Parameters
     ----------
     n_samples : int, default=100
+        Number of rows.
     random_state : int, Generator, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, 21)
+        Rows.
     y : array of shape (n_samples,)
+        Labels.
     """
     rng = _generator(random_state)
     pair = rng.integers(len(_WAVES), size=_count(n_samples))
@@ -250,7 +342,18 @@ def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> Sample:
 
 
 def waveform3_bayes(X: Any) -> np.ndarray:
-    """Log-probabilities (n, 3) of the classes of `make_waveform3` given the rows X (n, 21)."""
+    """Return the log-probabilities of the classes of `make_waveform3` given the rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, 21)
+        Rows.
+
+    Returns
+    -------
+    array of shape (n, 3)
+        Values of the rows.
+    """
     X = _rows(X, _WAVES.shape[2])
     mixtures = [_log_wave_mixture(X, first, second) for first, second in _WAVES]
     return np.asarray(log_softmax(np.column_stack(mixtures), axis=1))

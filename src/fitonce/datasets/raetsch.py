@@ -134,9 +134,10 @@ def raetsch_splits(
     start, stop : int, default=0 and None
         Indices of the splits; None is `start` plus the published number of splits.
 
-    Yields
-    ------
-    train, test : arrays of row indices
+    Returns
+    -------
+    iterator of (train, test)
+        Arrays of row indices.
     """
     _check_name(name)
     sizes = RAETSCH[name]

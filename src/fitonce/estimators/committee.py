@@ -150,18 +150,36 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         return self._decisions(self.held_out_proba_)
 
     def predict_proba(self, X: Any, confounds: Any = None) -> Array:
-        """Class probabilities (n, n_classes): the mixture of the members, at its temperature."""
+        """Predict class probabilities: the mixture of the members, at its temperature.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            Probabilities.
+        """
         p = self._mixture("predict_proba", X, confounds)
         log_p = np.log(np.maximum(to_numpy(p), TINY))
         result = probabilities(log_p, 1.0 / self.temperature_, self.floor_)
         return result if isinstance(p, np.ndarray) else asarray_like(result, p)
 
     def predict_log_proba(self, X: Any, confounds: Any = None) -> Array:
-        """Logarithms of `predict_proba`."""
+        """Predict logarithms of probabilities.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            log p of `predict_proba`.
+        """
         return _logarithms(self.predict_proba(X, confounds))
 
     def decision_function(self, X: Any, confounds: Any = None) -> Array:
-        """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
+        """Decide by logarithms of probabilities.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_classes)
+            log(p_1/p_0) for two classes, log p for more.
+        """
         return self._decisions(self.predict_proba(X, confounds))
 
     def _decisions(self, p: Array) -> Array:
@@ -171,7 +189,10 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
     def predict(self, X: Any, confounds: Any = None) -> Any:
         """Predict the most probable class of each row.
 
-        Labels are returned in the namespace of X if it can represent them.
+        Returns
+        -------
+        array of shape (n,)
+            Labels, in the namespace of X if it can represent them.
         """
         return labels_as_rows(self.predict_proba(X, confounds), self.classes_)
 
@@ -259,7 +280,13 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
     score = KernelRidge.score
 
     def predict(self, X: Any, confounds: Any = None) -> Array:
-        """The weighted mean of the members' predictions."""
+        """Predict the weighted mean of the members' predictions.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_targets)
+            Predictions.
+        """
         return self._mixture("predict", X, confounds)
 
     def __sklearn_tags__(self) -> Any:

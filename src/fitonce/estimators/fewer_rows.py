@@ -108,6 +108,7 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         self
+            Fitted.
         """
         check_scalar(self.n_average, "n_average", numbers.Integral, min_val=1)
         if not isinstance(self.estimator, KernelClassifier):
@@ -150,7 +151,13 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return block
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values of single rows: (n,) for two classes, (n, n_classes) for more."""
+        """Decide about single rows.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_classes)
+            Decision values of two classes, or of more.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         cross = self.kernel_(X, self.X_fit_) @ self.averages_.T
@@ -159,7 +166,13 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(log_priors + self._scatter * (decision - log_priors))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each single row."""
+        """Predict the class of each single row.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
         return labels_of(self.decision_function(X), self.classes_)
 
     def __sklearn_tags__(self) -> Any:
@@ -245,6 +258,7 @@ class Subsampling(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         self
+            Fitted.
         """
         if not isinstance(self.estimator, KernelModel):
             raise TypeError(

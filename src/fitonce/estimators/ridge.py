@@ -32,135 +32,104 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     Parameters
     ----------
     alpha : float, array of candidates or "tune", default="tune"
-        Regularization; added to the eigenvalues of the centered kernel matrix. "tune" tries powers
-        of two, from 2^-30 to 2^12 times the mean eigenvalue, except values below double precision.
-        An array is a list of candidates, not one value per target.
+        Regularization, added to the eigenvalues of the centered kernel matrix. "tune" tries powers
+        of two, from 2^-30 to 2^12 times the mean eigenvalue. An array is a list of candidates.
     alpha_per_target : bool, default=False
-        Whether every column of y chooses its own alpha among the candidates, by its own held-out
-        predictions. Other tuned parameters are the same for all targets and have the best mean over
-        targets. float32 targets are then processed in float32; sums over rows are in float64.
+        Whether every column of y chooses its own alpha among the candidates. Other tuned parameters
+        have the best mean over targets.
     kernel : str, list of str, callable or KernelSum, default="rbf"
         "linear", "rbf", "laplacian", "exponential", "matern32", "matern52", "poly", "cosine",
-        "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns the matrix of all
-        pairs; each entry must depend only on its two rows. With a list of names, the kernels are
-        compared by `criterion`, each with its own widths; "tune" compares "rbf", "exponential",
-        "laplacian" and "linear". Landmarks are chosen with the first kernel. For a weighted
-        sum of several kernels, pass a `fitonce.KernelSum`.
+        "sigmoid", "precomputed", a callable ``kernel(X, Y)`` that returns the matrix of all pairs,
+        or a `fitonce.KernelSum`. A list of names is compared by `criterion`; "tune" compares "rbf",
+        "exponential", "laplacian" and "linear".
     gamma : float, array (n_features,), "tune", "scale", "auto" or None, default="tune"
-        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)); for "exponential"
-        (exp(-gamma ‖x-x'‖)) and the Matérn kernels, 1/length scale. "tune" chooses a power of two
-        by held-out predictions, with one decomposition for each value. An array (`rbf` only) has
-        one value per feature and is not a list of candidates. "auto" and None are 1/n_features,
-        "scale" is 1/(n_features · variance of X).
+        Kernel coefficient, as in scikit-learn; 1/length scale of "exponential" and the Matérn
+        kernels. "tune" chooses a power of two. An array has one value per feature (`rbf` only).
+        "auto" and None are 1/n_features, "scale" is 1/(n_features · variance of X).
     degree, coef0 : float or "tune", default=3 and 1
-        Parameters of the polynomial and (coef0) sigmoid kernels. For the polynomial kernel, "tune"
-        tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
+        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", of the polynomial kernel,
+        tries 2, 3, 4 and 0, 1.
     kernel_params : dict, default=None
         Keyword arguments for a callable kernel.
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha penalizes the norm of the function or of the dual coefficients; "tune" tries
         both.
     criterion : str, scorer or callable, default="squared_error"
-        The loss for choosing tuned parameters and candidates. From held-out values:
-        "squared_error", the mean squared error of the targets (PRESS), "r2" or "correlation", 1 -
-        R² or 1 - r, averaged over targets. From the fit of all rows, without `cv`: "gcv"
-        (generalized cross-validation) and, for the model as a Gaussian process, "loo_log_density"
-        and "marginal_likelihood", minus the mean log density per row at the most likely signal
-        variance. Or a scikit-learn scorer, by name ("neg_mean_absolute_error", …) or as an object,
-        or a callable ``criterion(y, held_out_prediction)`` that returns a score; for these, higher
-        is better.
+        The loss that tuning minimizes. Of held-out values: "squared_error", "r2" or "correlation"
+        (1 - R², 1 - r). Of the fit of all rows, without `cv`: "gcv", "loo_log_density",
+        "marginal_likelihood". Or a scikit-learn scorer or its name, or a callable ``criterion(y,
+        held_out_prediction)``, of which higher is better.
     pooled : bool, default=True
         Whether to compute the criterion once over all held-out rows, or within each split of `cv`
         and then average.
     refine : bool, default=False
-        Whether to continue from the best point of the lattice to the local minimum: gamma by
-        gradient or line search, alpha by Newton's method if the criterion has derivatives.
-        Candidates given as an array are not refined.
+        Whether to continue from the best candidate to the local minimum of the criterion.
     search : {"auto", "full", "coarse"}, default="auto"
-        How to tune gamma. "full" tries the whole lattice on all rows. "auto" does so below 400
-        rows; with more rows, it tries the lattice on a sample and then moves from the best gamma to
-        better neighbors on all rows. "coarse" tries a quarter of the gammas, and every fourth power
-        of two for alpha: for work that repeats the search many times, such as permutation tests.
+        "full" tries every gamma on all rows; "auto" does so below 400 rows, and tries them on a
+        sample above; "coarse" tries a quarter of the gammas and of the alphas.
     cv : int, splitter, iterable of splits or None, default=None
-        The splits for held-out values, which are used for tuning and `held_out_prediction_`. None
-        means leave-one-out (leave-one-group-out if groups are given).
+        The splits for held-out values, which tuning uses. None means leave-one-out
+        (leave-one-group-out if groups are given).
     fit_intercept : bool, "penalized" or "coefficient", default=True
-        A free bias b, no bias, or a penalized bias. "penalized" adds one to the kernel, so that b
-        is the sum of the dual coefficients: with ``penalty="function"``, the penalty is then alpha
-        (‖f‖² + b²), as if the rows had one more feature that is always one; with ``penalty="dual"``
-        it is still alpha ‖dual_coef_‖², without a separate term for b. "coefficient", only for
-        ``penalty="dual"``, penalizes b like every dual coefficient, alpha (‖dual_coef_‖² + b²): the
-        regularized bias of Saadi et al. (2007), section 3.4.
+        A free bias b, no bias, or a penalized one: with "penalized" one is added to the kernel;
+        "coefficient" penalizes b like a dual coefficient, for ``penalty="dual"``.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Points that represent the training rows: the model is a sum of kernels at these points only,
-        and no n×n matrix is formed. Either a number of landmarks, chosen from the training rows by
-        `landmark_method`, or the points themselves. With ``penalty="function"`` this is the Nyström
-        approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows as n·m², memory
-        as n.
+        Points that represent the training rows, or their number: the model is a sum of kernels at
+        these points. Time grows as n·m², memory as n.
     landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
-        How to choose landmarks if a number is given: rows at random; the centers of clusters; rows
-        at random with probabilities from approximate leverage; the rows that are described worst by
-        the others (pivoted Cholesky); forward selection by leave-one-out squared error. Above a few
-        thousand rows, all methods use a random sample.
+        How a number of landmarks is chosen: random rows, centers of clusters, random rows by
+        leverage, rows that the others describe worst, forward selection by leave-one-out squared
+        error.
     shared_landmarks : bool or "drop", default=False
-        How cross-validation treats landmarks if a number is given. False: every training set
-        chooses its own, as in a refit. True: they are chosen once, from all rows. "drop": the same,
-        but a landmark that is itself a test row is left out of the model of that fold. The held-out
-        values inside `fit` always use the landmarks of the fit, and drop them only with "drop".
+        Whether all training sets of a cross-validation share landmarks that are chosen once, from
+        all rows; "drop" leaves out those that are test rows.
     confounding : {"remove", "include"}, default="remove"
-        How `fit` uses confounds. "remove": they are regressed out of the features on the training
-        rows, in feature space. "include": they are unpenalized predictors.
+        Whether confounds are regressed out of the features on the training rows, or are unpenalized
+        predictors.
     random_state : int, RandomState instance or None, default=None
-        Seed for choosing landmarks; not used without them.
+        Seed for choosing landmarks.
     n_jobs : int or None, default=None
-        Number of kernel parameters tried in parallel with joblib; None means one unless in a
-        ``joblib.parallel_config`` context.
+        Number of kernel parameters tried in parallel with joblib.
     store_dual_coef, store_held_out : bool or "auto", default="auto"
         Whether to keep `dual_coef_`, which `predict` needs, and `held_out_prediction_`. "auto"
-        keeps arrays of up to 2^25 numbers (rows times targets, 256 MiB), and all arrays if there
-        are fewer than 64 targets.
+        keeps arrays of up to 256 MiB, and all of fewer than 64 targets.
     verbose : int, default=0
-        If above 0, print an estimate of time and memory before the fit, and a line for every kernel
-        tried, to standard error; with many targets, how many are done.
+        If above 0, print an estimate of time and memory, and a line for every kernel tried, to
+        standard error.
 
     Attributes
     ----------
     alpha_, gamma_, degree_, coef0_, penalty_
-        The values used, and the parameters of the kernel if it has them. gamma_ is an array if
-        there is one per feature; alpha_ is an array (n_targets,) if there is one per target.
+        The values used, and the parameters of the kernel if it has them. alpha_ is an array if
+        there is one per target.
     kernel_ : str, callable or KernelSum
         The chosen or given kernel; for a sum, with all weights and widths as numbers.
     X_fit_ : array of shape (n_samples, n_features)
-        The training rows with positive weight, or the landmarks, to which `dual_coef_` refers; not
-        for precomputed kernels.
+        The training rows with positive weight, or the landmarks; not for precomputed kernels.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
         predict(X) = kernel(X, X_fit_) @ dual_coef_ + intercept_.
     intercept_ : float or array of shape (n_targets,)
     coef_ : array of shape (n_features,) or (n_targets, n_features)
         Weights of the features; only for the linear kernel.
     held_out_prediction_ : array of shape (n_samples,) or (n_samples, n_targets)
-        The result of ``cross_val_predict(..., cv=LeaveOneOut())`` by refitting with the chosen
-        values. With `cv`, the result for these splits: the mean if a row is tested several times,
-        NaN if it is never tested.
+        The result of ``cross_val_predict`` by refitting with the chosen values, for leave-one-out
+        or `cv`: the mean if a row is tested several times, NaN if it is never tested.
     leverage_ : array of shape (n_samples,)
-        Diagonal of the hat matrix, including the bias; not available with one alpha per target.
+        Diagonal of the hat matrix, including the bias; not with one alpha per target.
     effective_dof_ : float or array of shape (n_targets,)
         Sum of the leverages.
     cv_results_ : dict
-        Everything the search tried, in the format of scikit-learn's searches: ``params``,
-        ``param_<name>``, ``mean_test_score``, ``rank_test_score``. Scores are minus the loss of
-        `criterion` (for a callable, its return value), on ``n_samples`` rows: all rows, or a
-        sample. Candidates on a sample rank after those on all rows. With one alpha per target,
-        scores are means over the targets.
+        Everything the search tried, in the format of scikit-learn's searches, with the number of
+        rows in ``n_samples``. Scores are minus the loss of `criterion` (for a callable, its return
+        value).
     best_score_ : float or array of shape (n_targets,)
         The score of the chosen values, after refinement; for each target if each has its own alpha.
     best_params_ : dict
         The chosen values: alpha, and the other parameters that were tuned.
     refinement_ : Refinement
-        Only with ``refine=True``: the ``steps`` of Newton's method and the ``rounds`` of gamma and
-        alpha.
+        The ``steps`` and ``rounds`` of ``refine=True``.
     landmarks_ : array of shape (n_landmarks, n_features)
-        The landmarks, if there are any; `X_fit_` is then the same.
+        The landmarks, if there are any.
     landmark_indices_ : array of shape (n_landmarks,)
         Their row indices in X; -1 for points that are not training rows.
 
@@ -249,6 +218,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Returns
         -------
         array of shape (m,) or (m, n_targets), or a pair of arrays
+            Predictions, and their deviations or covariances.
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot be combined: choose one.")
@@ -280,6 +250,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         """R² of the predictions, averaged over targets.
 
         `multioutput` is as in scikit-learn's ``r2_score``: "raw_values" for one R² per target.
+
+        Returns
+        -------
+        float or array of shape (n_targets,)
+            R².
         """
         given = {} if confounds is None else {"confounds": confounds}
         predicted = to_numpy(self.predict(X, **given))

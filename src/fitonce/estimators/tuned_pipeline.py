@@ -42,7 +42,7 @@ class TunedPipeline(Pipeline):
     candidates : list of dict, default=None
         Parameters of steps before the last, in the form of `set_params`; all candidates with the
         same names. If scores are equal, the first wins. None for a pipeline without a choice.
-    memory, verbose
+    memory, verbose : object
         As in scikit-learn's Pipeline.
 
     Attributes
@@ -103,7 +103,7 @@ class TunedPipeline(Pipeline):
 
         Parameters
         ----------
-        X, y
+        X, y : object
             As in the steps.
         **params
             As in scikit-learn's Pipeline.
@@ -111,6 +111,7 @@ class TunedPipeline(Pipeline):
         Returns
         -------
         self
+            Fitted.
         """
         candidates = self._checked()
         best, scores = None, []

@@ -246,6 +246,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     Parameters
     ----------
     path : str or path
+        The file.
     trusted : list of str or type, default=()
         Further classes to accept. Name only classes whose code you know, and of scikit-learn only
         in files that you trust: anyone can write names and numbers into a file.

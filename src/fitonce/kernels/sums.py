@@ -159,7 +159,7 @@ class KernelSum(BaseEstimator):
         return SumPlan(tuple(members), None if tuned else tuple(self._weights().values()))
 
     def decided(self, kernel: SummedKernel) -> KernelSum:
-        """This sum with the columns, weights and widths of a kernel built from it."""
+        """The sum with the columns, weights and widths of a kernel built from it."""
         members = kernel.members
         return self._with(
             kernels=[(member.name, member.kernel, member.columns) for member in members],

@@ -294,7 +294,8 @@ def activation_patterns(estimator: Any, X: Any) -> np.ndarray:
 
     Parameters
     ----------
-    estimator : fitted estimator with ``kernel="linear"``, or a Pipeline that ends in one
+    estimator : estimator
+        Fitted with ``kernel="linear"``, or a Pipeline that ends in one.
     X : array of shape (n_samples, n_features)
         The training rows, as passed to `fit`; a pipeline transforms them first.
 

@@ -198,12 +198,14 @@ class IntervalDisplay(Display):
     place : array of shape (m,)
         Position of each interval: the feature, or the rank of the prediction.
     prediction : array of shape (m,)
+        Predictions.
     intervals : array of shape (m, 2)
+        Lower and upper ends.
     points : tuple of two arrays, default=None
         Observations to draw: positions and targets.
     band : bool, default=True
         Whether to draw a band or bars.
-    name, confidence
+    name, confidence : str and float
         Used in axis labels and legend.
 
     Attributes

@@ -194,11 +194,8 @@ def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.nda
 
 
 def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
-    """Neighborhoods by distance: for every point, the indices of all points within `radius`,
-    including itself.
-
-    Use the result as `neighbors` (the features of a searchlight) or, with the distance between
-    neighboring points as radius, as `adjacency`.
+    """Find neighborhoods by distance, for `neighbors` (the features of a searchlight) or, with the
+    distance between neighboring points as radius, for `adjacency`.
 
     Parameters
     ----------
@@ -206,6 +203,11 @@ def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
         Coordinates of voxels, sensors or sources.
     radius : float
         Radius in the units of the coordinates.
+
+    Returns
+    -------
+    list of arrays
+        For every point, the indices of all points within the radius, including itself.
 
     Examples
     --------

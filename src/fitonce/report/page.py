@@ -112,11 +112,9 @@ def write_report(
     include_data : bool, default=True
         Whether to include the training rows in the page. Without them, there is no table of rows
         and no plot of single rows, and the explorer shows only errors.
-    confounds : table or array, default=None
-        The confounds of the rows, if the model was fitted with confounds.
-    sample_weight, groups : arrays, default=None
-        The weights and groups that the model was fitted with; needed only for models loaded from a
-        file. Other models keep them.
+    sample_weight, groups, confounds : arrays, default=None
+        The weights, groups and confounds that the model was fitted with; weights and groups are
+        needed only for models loaded from a file.
     verification : Verification, default=None
         The result of ``model.verify()``, to be quoted in the methods section.
     others : ModelComparison, default=None

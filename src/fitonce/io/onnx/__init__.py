@@ -68,6 +68,7 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
+        The graph.
 
     Raises
     ------
