@@ -33,7 +33,7 @@ from ..crossval.metrics import (
 )
 from ..estimators.fitted import final_step, is_model
 from ..estimators.validation import is_foreign_array
-from ..tuning.criterion import SCORER, HeldOutClassifier, HeldOutRegressor
+from ..tuning.criterion import SCORER, HeldOutModel
 
 
 class NeedsFitError(Exception):
@@ -190,13 +190,12 @@ class Scoring:
 
     def _one(self, measure: Measure, scored: Scored, b: int, fold: int) -> Any:
         outputs, truth = scored.values[b, fold].T, scored.truth[b, fold]
-        if self.classes is not None:
-            stub: Any = HeldOutClassifier(self.classes, outputs, self._probabilities(outputs))
-            y = self.classes[truth]
-        else:
-            stub = HeldOutRegressor(outputs)
-            y = truth[0] if self.single else truth.T
-        return measure.scorer(stub, np.zeros((len(y), 1)), y)
+        classes = self.classes
+        if classes is None:
+            known = HeldOutModel(outputs, None)
+            return known.judged(measure.scorer, truth[0] if self.single else truth.T)
+        known = HeldOutModel(outputs, classes, self._probabilities(outputs))
+        return known.judged(measure.scorer, classes[truth])
 
     def _probabilities(self, decision: np.ndarray) -> Callable[[], np.ndarray] | None:
         """How probabilities are made of decisions; calibrated ones need a fit."""

@@ -7,10 +7,10 @@ import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, make_scorer
 from sklearn.utils.metaestimators import available_if
 
@@ -28,40 +28,40 @@ from ..core.spectrum import row_blocks
 SCORER = type(make_scorer(accuracy_score))  # scorers that only call the estimator's methods
 
 
-class HeldOutClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted classifier for one test set whose decisions are known.
+class HeldOutModel(BaseEstimator):
+    """A fitted estimator for one test set whose outputs are known: decisions where it has
+    `classes_`, else predictions.
 
     `probabilities` makes its probabilities when they are asked for; without it there are none.
     """
 
     def __init__(
         self,
-        classes: np.ndarray,
-        decision: np.ndarray,
+        outputs: np.ndarray,
+        classes: np.ndarray | None,
         probabilities: Callable[[], np.ndarray] | None = None,
     ) -> None:
-        self.classes_, self.decision, self.probabilities = classes, decision, probabilities
+        self.outputs, self.classes_, self.probabilities = outputs, classes, probabilities
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self.classes_ is None else "classifier"
+        return tags
+
+    @available_if(lambda known: known.classes_ is not None)
     def decision_function(self, X: Any) -> np.ndarray:
-        return self.decision
+        return self.outputs
 
     def predict(self, X: Any) -> np.ndarray:
-        return labels_of(self.decision, self.classes_)
+        return self.outputs if self.classes_ is None else labels_of(self.outputs, self.classes_)
 
-    @available_if(lambda stub: stub.probabilities is not None)
+    @available_if(lambda known: known.probabilities is not None)
     def predict_proba(self, X: Any) -> np.ndarray:
-        assert self.probabilities is not None
-        return self.probabilities()
+        return cast(Callable[[], np.ndarray], self.probabilities)()
 
-
-class HeldOutRegressor(RegressorMixin, BaseEstimator):
-    """A fitted regressor for one test set whose predictions are known."""
-
-    def __init__(self, prediction: np.ndarray) -> None:
-        self.prediction = prediction
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.prediction
+    def judged(self, scorer: Callable[..., Any], y: np.ndarray, **params: Any) -> Any:
+        """What a scorer of scikit-learn's says of the outputs."""
+        return scorer(self, np.zeros((len(y), 1)), y, **params)
 
 
 SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
@@ -184,17 +184,12 @@ def _called(function: Callable[[Any, Any], float], scores: HeldOutScores, j: int
     return function(np.asarray(scores.y), scores.output(j))
 
 
-def _scored(scorer: Any, scores: HeldOutScores, j: int) -> float:
+def _scored(scorer: Any, scores: HeldOutScores, j: int) -> Any:
     """scikit-learn's scorer on a stand-in that knows the held-out output."""
-    y = np.asarray(scores.y)
-    stub: Any
-    if scores.labels is None:
-        stub = HeldOutRegressor(scores.output(j))
-    else:
-        classes, output = np.asarray(scores.class_names), scores.output(j)
-        stub = HeldOutClassifier(
-            classes, output, lambda: scores.candidates(slice(j, j + 1)).probabilities()[0]
-        )
+
+    def probabilities() -> np.ndarray:
+        return scores.candidates(slice(j, j + 1)).probabilities()[0]
+
     weights = {} if np.all(scores.weights == 1.0) else {"sample_weight": scores.weights}
-    value: float = scorer(stub, np.zeros((len(y), 1)), y, **weights)
-    return value
+    known = HeldOutModel(scores.output(j), scores.class_names, probabilities)
+    return known.judged(scorer, np.asarray(scores.y), **weights)
