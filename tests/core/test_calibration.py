@@ -408,7 +408,7 @@ def one_far_off(score: float) -> tuple[np.ndarray, np.ndarray]:
 def test_one_row_far_on_the_wrong_side_does_not_make_all_probabilities_vague(offsets):
     decision, labels = one_far_off(1700.0)
     found = calibrate(decision, labels, np.ones(60), offsets=offsets)
-    u = np.column_stack([np.zeros(60), found.beta * decision]) + found.offsets
+    u = np.column_stack([np.zeros(60), found.beta * decision]) + found.beta * found.shift
     p = scipy.special.softmax(u, axis=1)[np.arange(60), labels]
     assert np.median(p) > 0.95
     if not offsets:  # the better of both minima, by a search along the line
@@ -507,7 +507,7 @@ def test_the_unit_of_the_decisions_does_not_matter(kind, columns, unit, offsets)
 
     def calibrated(scores):
         found = calibrate(scores, labels, np.ones(len(labels)), offsets=offsets)
-        logits = found.beta * class_scores(scores) + found.offsets
+        logits = found.beta * class_scores(scores) + found.beta * found.shift
         return scipy.special.softmax(logits, axis=1)
 
     np.testing.assert_allclose(calibrated(unit * scores), calibrated(scores), rtol=1e-7, atol=1e-9)

@@ -188,15 +188,37 @@ def _roots(
 
 
 @dataclass(frozen=True)
-class Temperature:
-    """Probabilities softmax(β s + b), none of them below a floor.
+class Calibration:
+    """How decisions become probabilities: softmax(β (s + shift)), none below a floor; for isotonic
+    regression, followed by steps.
 
-    Inverse temperature β and class offsets b (c,), zero for plain temperature scaling.
+    The shift (c,) also moves the threshold between the classes.
     """
 
     beta: float
-    offsets: np.ndarray
-    floor: float
+    shift: np.ndarray
+    floor: float = 0.0
+    steps: np.ndarray | None = None
+
+    def moved(self, decision: np.ndarray) -> np.ndarray:
+        """Decisions with the calibrated threshold."""
+        return np.asarray(decision + by_output(self.shift))
+
+    def probabilities(self, decision: np.ndarray) -> np.ndarray:
+        """Class probabilities (k, c) from decisions before calibration."""
+        moved = self.moved(decision)
+        if self.steps is None:
+            return probabilities(moved, self.beta, self.floor)
+        if moved.ndim == 1:
+            p = np.interp(moved, *self.steps)
+            return np.column_stack([1.0 - p, p])
+        p = probabilities(moved, self.beta)
+        return mixed(top_label_isotonic(p, self.steps), self.floor)
+
+
+def by_output(shift: np.ndarray) -> np.ndarray:
+    """Shifts of outputs from shifts of classes: for two classes, the difference."""
+    return np.asarray(shift[1] - shift[0] if len(shift) == 2 else shift)
 
 
 def calibrate(
@@ -206,11 +228,11 @@ def calibrate(
     *,
     offsets: bool,
     floored: bool = False,
-) -> Temperature:
+) -> Calibration:
     """Fit β, and with `offsets` one constant per class, to held-out decisions.
 
     Both are fitted through the floor, except for scores that are logarithms of probabilities with
-    their own floor (`floored`): those doubt already. Rows without a finite score of their own class
+    their own floor (`floored`, without offsets): those doubt already. Rows without a finite score of their own class
     are left out.
     """
     scores = class_scores(decision)
@@ -223,15 +245,15 @@ def calibrate(
     scores, labels, weights = scores[usable], labels[usable], weights[usable]
     floor = least_probability(weights, c)
     if not usable.any():
-        return Temperature(1.0, np.zeros(c), floor)
+        return Calibration(1.0, np.zeros(c), floor)
     betas = inverse_temperatures(scores[None], labels, weights, DOUBTED if floored else 1.0)
     if not floored:
         betas = through_floor(betas, scores[None], labels, weights, floor)
     beta = float(betas[0])
     if not offsets:
-        return Temperature(beta, np.zeros(c), floor)
-    fitted_through = 0.0 if floored else floor
-    return Temperature(*_with_offsets(beta, scores, labels, weights, fitted_through), floor)
+        return Calibration(beta, np.zeros(c), floor)
+    beta, b = _with_offsets(beta, scores, labels, weights, floor)
+    return Calibration(beta, b / beta, floor)
 
 
 def through_floor(
@@ -359,3 +381,21 @@ def probabilities(decision: np.ndarray, beta: float, floor: float = 0.0) -> np.n
     """
     scaled = beta * class_scores(decision)
     return mixed(scipy.special.softmax(scaled, axis=1), floor)
+
+
+def top_label_isotonic(p: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as
+    before; it stays the largest.
+    """
+    rows = np.arange(len(p))
+    top = np.argmax(p, axis=1)
+    others = p.copy()
+    others[rows, top] = 0.0
+    rest = np.maximum(others.sum(axis=1), np.finfo(float).tiny)
+    second = others.max(axis=1)
+    confidence = np.maximum(
+        np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second)
+    )
+    result = others * ((1.0 - confidence) / rest)[:, None]
+    result[rows, top] = confidence
+    return np.asarray(result / result.sum(axis=1, keepdims=True))

@@ -12,11 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.calibration import Calibration, by_output
 from ..core.readout import labels_of
 from .base import KernelModel
 from .intervals import class_sets
 from .parameters import used
-from .probability import Calibration, by_output, fit_calibration
+from .probability import fit_calibration
 from .record import record_of, record_of_unseen
 from .validation import blockwise
 

@@ -14,13 +14,13 @@ from sklearn.utils import check_random_state, check_scalar, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..core.calibration import by_output
 from ..core.readout import labels_of
 from ..kernels import Kernel
 from ..tuning.specification import Data, Specification
 from .base import KernelModel
 from .classifier import KernelClassifier
 from .parameters import store_parameters
-from .probability import by_output
 from .setup import setup_of
 
 WIDTHS = 4.0 ** np.arange(-3, 4)  # times the central gamma: a factor of 64 both ways

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import scipy.special
 from sklearn.isotonic import IsotonicRegression
 
 from ..core.calibration import (
+    Calibration,
     calibrate,
     class_scores,
     inverse_temperatures,
@@ -23,40 +24,6 @@ from ..core.splits import Splits
 PARTS = 5  # parts of the rows, each calibrated without itself
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """How decisions become probabilities: softmax(β (s + shift)), none below a floor; for isotonic
-    regression, followed by steps.
-
-    The shift (c,) also moves the threshold between the classes.
-    """
-
-    beta: float
-    shift: np.ndarray
-    floor: float = 0.0
-    steps: np.ndarray | None = None
-
-    def moved(self, decision: np.ndarray) -> np.ndarray:
-        """Decisions with the calibrated threshold."""
-        return np.asarray(decision + by_output(self.shift))
-
-    def probabilities(self, decision: np.ndarray) -> np.ndarray:
-        """Class probabilities (k, c) from decisions before calibration."""
-        moved = self.moved(decision)
-        if self.steps is None:
-            return probabilities(moved, self.beta, self.floor)
-        if moved.ndim == 1:
-            p = np.interp(moved, *self.steps)
-            return np.column_stack([1.0 - p, p])
-        p = probabilities(moved, self.beta)
-        return mixed(top_label_isotonic(p, self.steps), self.floor)
-
-
-def by_output(shift: np.ndarray) -> np.ndarray:
-    """Shifts of outputs from shifts of classes: for two classes, the difference."""
-    return np.asarray(shift[1] - shift[0] if len(shift) == 2 else shift)
-
-
 def fit_calibration(
     kind: str | None, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray
 ) -> Calibration:
@@ -65,8 +32,7 @@ def fit_calibration(
     """
     if kind is None:
         return Calibration(1.0, np.zeros(class_scores(decision).shape[1]))
-    fitted = calibrate(decision, labels, weights, offsets=kind != "temperature")
-    found = Calibration(fitted.beta, fitted.offsets / fitted.beta, fitted.floor)
+    found = calibrate(decision, labels, weights, offsets=kind != "temperature")
     return _with_steps(found, decision, labels, weights) if kind == "isotonic" else found
 
 
@@ -81,12 +47,11 @@ def _with_steps(
         steps = isotonic_steps(moved, labels == 1, weights)
         threshold = even_odds(steps)
         shift = found.shift + np.array([0.0, -threshold])
-        return Calibration(found.beta, shift, found.floor, steps - [[threshold], [0.0]])
+        return replace(found, shift=shift, steps=steps - [[threshold], [0.0]])
     usable = np.isfinite(decision).all(axis=1)
     p = probabilities(moved[usable], found.beta)
     hit = p.argmax(axis=1) == labels[usable]
-    steps = isotonic_steps(p.max(axis=1), hit, weights[usable])
-    return Calibration(found.beta, found.shift, found.floor, steps)
+    return replace(found, steps=isotonic_steps(p.max(axis=1), hit, weights[usable]))
 
 
 def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -161,21 +126,3 @@ def even_odds(steps: np.ndarray) -> float:
         return float(x[0] - reach)
     last = int(np.flatnonzero(p <= 0.5)[-1])
     return float(x[last] + (0.5 - p[last]) * (x[last + 1] - x[last]) / (p[last + 1] - p[last]))
-
-
-def top_label_isotonic(p: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as
-    before; it stays the largest.
-    """
-    rows = np.arange(len(p))
-    top = np.argmax(p, axis=1)
-    others = p.copy()
-    others[rows, top] = 0.0
-    rest = np.maximum(others.sum(axis=1), np.finfo(float).tiny)
-    second = others.max(axis=1)
-    confidence = np.maximum(
-        np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second)
-    )
-    result = others * ((1.0 - confidence) / rest)[:, None]
-    result[rows, top] = confidence
-    return np.asarray(result / result.sum(axis=1, keepdims=True))

@@ -420,7 +420,7 @@ def _floored(p: Value, floor: float, n_classes: int) -> Value:
 
 
 def _top_label_isotonic(p: Value, steps: np.ndarray, n_classes: int) -> Value:
-    """`estimators.probability.top_label_isotonic`, in the same order."""
+    """`core.calibration.top_label_isotonic`, in the same order."""
     where = p.op("ArgMax", axis=1, keepdims=1)
     top = where.op("Equal", np.arange(n_classes, dtype=np.int64))
     others = top.op("Where", 0.0, p)
