@@ -232,8 +232,8 @@ def calibrate(
     """Fit β, and with `offsets` one constant per class, to held-out decisions.
 
     Both are fitted through the floor, except for scores that are logarithms of probabilities with
-    their own floor (`floored`, without offsets): those doubt already. Rows without a finite score of their own class
-    are left out.
+    their own floor (`floored`, without offsets): those doubt already. Rows without a finite score
+    of their own class are left out.
     """
     scores = class_scores(decision)
     c = scores.shape[1]
