@@ -38,19 +38,13 @@ class KernelSmoother(Smoother):
         """The coefficients α (n, t) of the model f = Σ α k(x, ·)."""
         return fitted.residual / mu
 
-    def bias_coef(self, Y: Array, dual: Array) -> Array:
-        """Coefficients of Q₀, by its normal equations: β = Q₀ᵀ(Y - Kα)."""
-        return self.Q0.T @ Y - self._KQ0_seen.T @ dual
-
-    def bias_size(self, Y: Array, dual: Array) -> Array:
-        """The size of what `bias_coef` is summed from."""
-        xp = namespace(Y)
-        return xp.abs(self.Q0).T @ xp.abs(Y) + xp.abs(self._KQ0_seen).T @ xp.abs(dual)
-
-    @property
-    def _KQ0_seen(self) -> Array:
-        """KQ₀, less its part along Q₀ where α has none: that would be rounding only."""
-        return self.KQ0 - self.Q0 @ (self.Q0.T @ self.KQ0) if self.centres else self.KQ0
+    def free_coef(self, Y: Array, dual: Array) -> tuple[Array, Array]:
+        """Coefficients of Q₀, by its normal equations: β = Q₀ᵀ(Y - Kα); and the size of what they
+        are summed from. Of KQ₀ without its part along Q₀ where α has none: that is rounding only.
+        """
+        xp, Q0, KQ0 = namespace(Y), self.Q0, self.KQ0
+        KQ0 = KQ0 - Q0 @ (Q0.T @ KQ0) if self.centres else KQ0
+        return Q0.T @ Y - KQ0.T @ dual, xp.abs(Q0).T @ xp.abs(Y) + xp.abs(KQ0).T @ xp.abs(dual)
 
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         """Of α the part inside the range of the kernel, where it can be told from the rest."""

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
-from ..core.holdout import Fitted, Path
+from ..core.holdout import Fitted
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..kernels import Kernel, KernelSum, SummedKernel
@@ -174,22 +174,16 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         warn_of_weighted_landmarks(self.penalty_, setup.data)
         warn_of_greedy_landmarks(self)
         with tasks.task("solve"):
-            self._solve_winner(best, best.path)
-
-    def _solve_winner(self, winner: Trial, path: Path | None) -> None:
-        """Solve at the chosen alpha, or many targets in blocks at their own."""
-        record = kept_of(self, "a fit")
-        if record.tuner.data.columns is not None:
-            solve_by_target(self, record, winner.choice[0])
-            return
-        self._solve(winner.alpha, path.at(winner.alpha) if path is not None else None)
+            self._solve(record, best)
 
     def _set_search(self, record: FitRecord, trials: Trials, winner: Trial) -> None:
         """Set what was chosen, and what was tried."""
         self._kept = record
         training, problem, landmarks = record.training, record.problem, record.tuner.data.landmarks
         self._set_labels(record.tuner.data.classes, problem.kernel)
-        self._record(trials, winner)
+        self._record(record, trials, winner)
+        if problem.X is not None:
+            self.X_fit_ = problem.X
         self.penalty_ = winner.parameters.get("penalty", self.penalty)
         if landmarks is not None:
             self.landmarks_ = problem.X
@@ -214,25 +208,26 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             for name, value in kernel.parameters.items():
                 setattr(self, f"{name}_", value)
 
-    def _record(self, found: Trials, winner: Trial) -> None:
+    def _record(self, record: FitRecord, found: Trials, winner: Trial) -> None:
         """Set what was tried, as scores: minus the losses, and for AUC and R² one minus the loss;
         and the parameters of the model.
         """
-        record = kept_of(self, "a fit")
         perfect = record.tuner.specification.criterion.perfect
         self.cv_results_ = found.cv_results(perfect, len(record.training.active))
         alpha, loss = winner.choice
         self.best_score_: Any = perfect - loss
         self.best_params_ = {**winner.parameters, "alpha": alpha}
 
-    def _solve(self, mu: float, path: Path | None = None) -> None:
-        """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""
-        record = kept_of(self, "a fit")
-        problem = record.problem
+    def _solve(self, record: FitRecord, winner: Trial) -> None:
+        """Everything after alpha is known: the model, its held-out outputs, its diagnostics; of
+        many targets in blocks, at their own alphas.
+        """
+        if record.tuner.data.columns is not None:
+            solve_by_target(self, record, winner.choice[0])
+            return
+        problem, mu = record.problem, winner.alpha
         self.alpha_: Any = mu
-        if problem.X is not None:
-            self.X_fit_ = problem.X
-        path = problem.path(np.asarray([mu])) if path is None else path
+        path = problem.path(np.asarray([mu])) if winner.path is None else winner.path.at(mu)
         warn_if_inaccurate(problem, mu, path, record.readout)
         fitted: Fitted = record.fitted(path)
         self.leverage_ = 1.0 - path.one_minus_h[0, :]
@@ -321,8 +316,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         other = clone(self).set_params(alpha=float(alpha))
         vars(other).update({n: v for n, v in vars(self).items() if n not in vars(other)})
         (trial,) = record.tuner.judged([Candidates(record.problem, candidates)])
-        other._record(Trials([trial]), trial)
-        other._solve_winner(trial, trial.path)
+        other._record(record, Trials([trial]), trial)
+        other._solve(record, trial)
         # the rows among them, so that writing into one model does not change the other
         fitted = {name: value for name, value in vars(other).items() if name.endswith("_")}
         vars(other).update(deepcopy(fitted))

@@ -54,17 +54,12 @@ def solve_by_target(model: Any, record: FitRecord, alpha: Any) -> None:
     """
     problem, data = record.problem, record.tuner.data
     assert data.columns is not None
-    columns, like = (
-        data.columns.checked(),
-        problem.smoother.Q0,
-    )  # as they were when alpha was chosen
+    columns, like = data.columns.checked(), problem.smoother.Q0  # as when alpha was chosen
     n, t = columns.shape
     model.alpha_, alphas = alpha, np.broadcast_to(alpha, columns.shape[1])
     _set_degrees_of_freedom(model, record, alphas)
     few = columns.block(slice(0, min(t, 16)), like)
     warn_if_inaccurate(problem.with_targets(few), float(np.min(alphas)))
-    if problem.X is not None:
-        model.X_fit_ = problem.X
     held_out = keeps(model.store_held_out, record.training.n_samples * t)
     dual = keeps(model.store_dual_coef, n * t)
     if not (held_out or dual):

@@ -5,15 +5,15 @@ Its decomposition, its outputs, its kernel, its axes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import to_numpy
+from ..core.readout import Indicators
 from ..tuning.criterion import resolved
-from ..tuning.outputs import axes_of
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .by_target import keeps
@@ -155,8 +155,8 @@ def held_out_projection(model: Any) -> np.ndarray:
     record = record_of(model, "a held-out projection")
     problem = record.problem
     path = record.path
-    axes = axes_of(problem.evidence(record.fitted(path)), record.readout).axes
-    return to_numpy(problem.values_without_each(path) @ axes)[:, : n_axes(model)]
+    axes = cast(Indicators, record.readout).axes(problem.evidence(record.fitted(path))).axes
+    return to_numpy(problem.values_without_each(path)[0, ...] @ axes)[:, : n_axes(model)]
 
 
 __all__ = [

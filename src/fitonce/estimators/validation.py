@@ -133,7 +133,7 @@ def _check_targets(estimator: Any, y: Any, multi_output: bool) -> np.ndarray:
 def _rows_options(estimator: Any, X: Any) -> dict[str, Any]:
     """The options for scikit-learn's validation of training rows."""
     return {
-        "accept_sparse": _accept_sparse(is_precomputed(estimator.kernel)),
+        "accept_sparse": not is_precomputed(estimator.kernel) and "csr",
         # scikit-learn's L1 distances accept only 32-bit indices
         "accept_large_sparse": "laplacian" not in np.atleast_1d(families(estimator.kernel)),
         "dtype": np.float64,
@@ -160,19 +160,14 @@ def check_new_data(estimator: Any, X: Any, method: str, fitted: Any) -> tuple[Ar
         if is_foreign_array(X):
             return _check_foreign(estimator, X, reset=False), X.dtype
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-        return validate_data(
-            estimator, X, accept_sparse=_accept_sparse(precomputed), dtype=np.float64, reset=False
-        ), dtype
+        checks = {"accept_sparse": not precomputed and "csr", "dtype": np.float64, "reset": False}
+        return validate_data(estimator, X, **checks), dtype
     except ValueError as error:
         if not precomputed or not str(error).startswith("X has"):
             raise
         raise ValueError(
             f"{error} A precomputed kernel of new rows has one column for each training row."
         ) from None
-
-
-def _accept_sparse(precomputed: bool) -> Any:
-    return False if precomputed else "csr"
 
 
 def namespace_name(X: Any) -> str:

@@ -188,7 +188,7 @@ def _scored(scorer: Any, scores: HeldOutScores, j: int) -> Any:
     """scikit-learn's scorer on a stand-in that knows the held-out output."""
 
     def probabilities() -> np.ndarray:
-        return scores.candidates(slice(j, j + 1)).probabilities()[0]
+        return np.asarray(scores.candidates(slice(j, j + 1)).probabilities()[0])
 
     weights = {} if np.all(scores.weights == 1.0) else {"sample_weight": scores.weights}
     known = HeldOutModel(scores.output(j), scores.class_names, probabilities)

@@ -8,16 +8,11 @@ import numpy as np
 
 from ..core.arrays import Array, namespace
 from ..core.holdout import Fitted, Path
-from ..core.lda import Axes, Rule
-from ..core.readout import Evidence, Indicators, Readout
+from ..core.lda import Rule
+from ..core.readout import Indicators, Readout
 from .problem import Problem, Refit, Without
 
 ModelOfSome = Without | Refit
-
-
-def axes_of(evidence: Evidence, readout: Readout) -> Axes:
-    """The discriminant axes of the rows that train."""
-    return cast(Indicators, readout).axes(evidence)
 
 
 def rule_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Rule | None:
@@ -30,7 +25,8 @@ def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Arra
     rules = None
     if readout.needs_scatter:
         rules = readout.rule(problem.evidence_without_each(path))
-    return _settled(problem, readout, problem.values_without_each(path), rules, float(path.mus[0]))
+    values = problem.values_without_each(path)[0, ...]
+    return _settled(problem, readout, values, rules, float(path.mus[0]))
 
 
 def _settled(problem: Problem, readout: Readout, P: Array, rule: Rule | None, mu: float) -> Array:
@@ -41,7 +37,7 @@ def _settled(problem: Problem, readout: Readout, P: Array, rule: Rule | None, mu
 
 def projections_without(model: ModelOfSome, readout: Readout, values: Array, n_axes: int) -> Array:
     """Projections of predicted targets on the first axes of the model without some rows."""
-    solved = axes_of(model.evidence, readout)
+    solved = cast(Indicators, readout).axes(model.evidence)
     return (values @ solved.axes)[:, : min(n_axes, solved.rank)]
 
 

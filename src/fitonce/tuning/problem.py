@@ -249,7 +249,7 @@ class Problem:
         """
         if deletions is None:
             each = np.arange(self.n_samples)
-            return self._values_without_each(self.path(mus) if path is None else path), each, each
+            return self.values_without_each(self.path(mus) if path is None else path), each, each
         rows, fold = tested_rows(deletions)
         if any(self.fits_anew(deleted) for deleted, _ in deletions):
             refitted = [
@@ -259,8 +259,8 @@ class Problem:
         values = self.smoother.held_out_folds(self.projected, mus, deletions)
         return self.unscale(values, rows), rows, fold
 
-    def _values_without_each(self, path: Path) -> Array:
-        """Predicted targets (m, n, t) of every row by the model without it."""
+    def values_without_each(self, path: Path) -> Array:
+        """Predicted targets (m, n, t) of every row by the model without it, on a path."""
         values = self.unscale(self.projected.Y - self._each(path).residual)
         for row in self.alone[:, None]:
             values[:, row[0], :] = self._refitted(path.mus, row, row)[:, 0, :]
@@ -281,10 +281,6 @@ class Problem:
         """Every row deleted; what the formula gives where it does not hold is not looked at."""
         with np.errstate(divide="ignore" if len(self.alone) else None):
             return path.leave_one_out()
-
-    def values_without_each(self, path: Path) -> Array:
-        """Predicted targets (n, t) of every row by the model without it, at the mu of a path."""
-        return self._values_without_each(path)[0, ...]
 
     def features_of(self, rows: np.ndarray) -> Any:
         """Some of the rows as they would come to `predict`; None if they are not kept."""

@@ -185,15 +185,14 @@ def kernel_solution(model: Problem, fitted: Fitted, mu: float, with_coef: bool) 
         mean = xp.sum(w * Y / (1.0 if s is None else s), axis=0) / xp.sum(w)
         intercept = mean - _mean_row(model) @ coef
     else:
-        beta = smoother.bias_coef(Y, dual)[0, :]
-        size = smoother.bias_size(Y, dual)[0, :]
-        intercept = settled_sum(beta, size) / xp.sqrt(xp.sum(model.row_weights))
+        beta, size = smoother.free_coef(Y, dual)
+        intercept = settled_sum(beta[0, :], size[0, :]) / xp.sqrt(xp.sum(model.row_weights))
         if smoother.offset:
             intercept = intercept - smoother.offset * xp.sum(dual_coef, axis=0)
     solution = Solution(dual_coef, intercept, coef, centred(model))
     if model.confounds is None:
         return solution
-    beta = smoother.bias_coef(Y, dual)
+    beta, _ = smoother.free_coef(Y, dual)
     beta = xp.concat([0.0 * beta[:1, :], beta[1:, :]], axis=0)  # the bias is there already
     return solution.plus(model.confounds, beta)
 

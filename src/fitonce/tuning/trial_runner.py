@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -136,12 +135,16 @@ class TrialRunner:
             many = tuner.data.X.shape[0] > KEEP_BEST_UP_TO and tuner.data.landmarks is None
             if tuner is self.tuner and self.best is not None and many and not probes:
                 self.best = self.best.light()
-            with self.task(_name(parameters)):
+            named = {n: v for n, v in parameters.items() if n != "penalty"}
+            with self.task(described(named) or "decompose"):
                 given.append(tuner.candidates(parameters, alpha))
         for tried in tuner.judged(given):
             self.seen(tried)
             trial = tried.light()
-            if tuner is self.tuner and _is_better(trial, self.best):
+            best = self.best
+            # all alphas of a kernel replace those probed there: the same losses, but for rounding
+            better = best is None or best.probes(trial) or Trials([best, trial]).winner is trial
+            if tuner is self.tuner and better:
                 self.best = tried
             yield trial
 
@@ -154,17 +157,6 @@ class TrialRunner:
                 warn_numerical(message)
             self.seen(trial)
         return [trial for trial, _ in found]
-
-
-def _is_better(trial: Trial, best: Trial | None) -> bool:
-    """Whether a trial takes the place of the best; all alphas of a kernel do that of those that
-    were probed there: both have the same losses, but for rounding.
-    """
-    return best is None or best.probes(trial) or Trials([best, trial]).winner is trial
-
-
-def _name(parameters: Mapping[str, Any]) -> str:
-    return described({n: v for n, v in parameters.items() if n != "penalty"}) or "decompose"
 
 
 class SearchProgress:

@@ -231,5 +231,4 @@ def _targets(data: Data, criterion: Any) -> np.ndarray:
 
 def _as_few(Y: Array) -> Array:
     """Targets with the same YYᵀ, at most as many as rows."""
-    n, t = Y.shape
-    return Y if t <= n else namespace(Y).linalg.qr(Y.T)[1].T
+    return Y if Y.shape[1] <= Y.shape[0] else namespace(Y).linalg.qr(Y.T)[1].T

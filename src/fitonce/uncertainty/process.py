@@ -75,7 +75,7 @@ def read_process(
     """
     mu, weights = float(path.mus[0]), to_numpy(problem.row_weights)
     one_minus_h = to_numpy(path.one_minus_h)[0, :, None]
-    values = to_numpy(problem.values_without_each(path))
+    values = to_numpy(problem.values_without_each(path)[0, ...])
     error = to_numpy(problem.targets) - values
     v = variance * mu / (weights * one_minus_h)
     density = -0.5 * np.log(2.0 * np.pi * v) - 0.5 * error**2 / v
