@@ -202,6 +202,7 @@ def test_refusals(estimator, xp):
         (lambda: estimator().fit(xp.asarray(bad), xp.asarray(y)), "NaN or infinity.*impute"),
         (lambda: model.predict(xp.asarray(bad)), "NaN or infinity"),
         (lambda: model.predict(xp.asarray(X[:, :2])), "X has 2 features, but .* is expecting 3"),
+        (lambda: model.predict(xp.asarray(X[:, :0])), r"0 feature\(s\)"),
         (lambda: estimator().fit(xp.asarray(X[:, 0]), xp.asarray(y)), "Expected 2D array, got 1D"),
         (
             lambda: estimator().fit(xp.asarray(X[:1, :]), xp.asarray(y[:1])),
@@ -245,6 +246,7 @@ def test_refusals(estimator, xp):
     ):
         with pytest.raises(ValueError, match=match):
             call()
+    assert model.predict(xp.asarray(X[:1, :])).shape[0] == 1
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

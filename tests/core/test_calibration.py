@@ -123,6 +123,7 @@ def test_probabilities_decisions_and_labels_agree(
     decision = model.decision_function(fresh)
     best = (decision > 0).astype(int) if classes == 2 else decision.argmax(axis=1)
     np.testing.assert_array_equal(model.predict(fresh), model.classes_[best])
+    assert model.score(X, y) == np.mean(model.predict(X) == y)
     if calibration is None and estimator is LeastSquaresSVC:
         assert not hasattr(model, "predict_proba")
         assert not hasattr(model, "predict_log_proba")
@@ -139,6 +140,7 @@ def test_probabilities_decisions_and_labels_agree(
 def test_the_discriminant_without_calibration_gives_the_posterior_of_lda() -> None:
     X, y = overlapping(60, 3)
     model = KernelFisherDiscriminant(calibration=None).fit(X, y)
+    assert model.temperature_ == 1.0
     np.testing.assert_allclose(
         model.predict_proba(X),
         scipy.special.softmax(model.decision_function(X), axis=1),
@@ -522,16 +524,6 @@ def test_the_bracket_of_the_temperature_always_holds_the_best_one(outlier):
     beta = inverse_temperature(scores, labels, None)
     around = [cross_entropy(scores, labels, factor * beta) for factor in (0.9, 1.0, 1.1)]
     assert around[1] < min(around[0], around[2])
-
-
-def test_weights_of_the_temperature_are_repetitions():
-    scores, labels = noisy_scores(3, n=40)
-    weights = np.random.default_rng(9).integers(1, 4, size=40)
-    repeated = np.repeat(np.arange(40), weights)
-    expected = inverse_temperature(scores[repeated], labels[repeated], None)
-    assert inverse_temperature(scores, labels, weights.astype(float)) == pytest.approx(
-        expected, rel=1e-10
-    )
 
 
 def test_rows_without_a_score_of_their_class_are_left_out_of_the_temperature():

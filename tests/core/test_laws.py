@@ -82,45 +82,6 @@ def test_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(norm, pro
 
 @both_norms
 @law
-@given(problem=problems(sets=("bias", "no bias", "penalised bias", "confounds")), data=st.data())
-def test_weight_two_is_a_repeated_row(norm, problem, data):
-    """In the fit, and held out when the copies leave together."""
-    arguments, rows, factor = problem
-    case = make_case(norm, **arguments)
-    doubled = np.array(
-        data.draw(st.lists(st.sampled_from([1, 2]), min_size=case.n, max_size=case.n))
-    )
-    copies = np.repeat(np.arange(case.n), doubled)
-    weighted = replace(case, weights=doubled.astype(float))
-    confounds = None if case.unpenalised is None else case.unpenalised[copies]
-    repeated = replace(
-        case,
-        X=case.X[copies],
-        K=case.K[np.ix_(copies, copies)],
-        Y=case.Y[copies],
-        unpenalised=confounds,
-    )
-    mu = weighted.mus((factor,))[0]
-    values, single, held = answers(weighted, rows, mu)
-    fitted = repeated.smoother.fit(repeated.smoother.project(repeated.Y), mu)
-    weighted.close(values[copies], fitted.values, mu, np.abs(case.Y).max())
-    for leaving, expected in [(rows, held)] + [
-        (np.array([row]), single[[row]]) for row in range(case.n)
-    ]:
-        positions = np.flatnonzero(np.isin(copies, leaving))
-        got = (
-            repeated.Y[positions]
-            - repeated.smoother.leave_out(positions, mu).held_out(fitted).residual
-        )
-        by_row = np.zeros_like(case.Y)
-        by_row[leaving] = expected
-        weighted.close(
-            got, by_row[copies[positions]], mu, max(np.abs(case.Y).max(), np.abs(expected).max())
-        )
-
-
-@both_norms
-@law
 @given(problem=problems(), seed=st.integers(0, 99))
 def test_order_of_the_rows_does_not_matter(norm, problem, seed):
     arguments, rows, factor = problem
@@ -158,24 +119,6 @@ def test_much_regularisation_leaves_the_mean_of_the_training_targets(norm, probl
     np.testing.assert_allclose(values, np.tile(mean_without([]), (case.n, 1)), atol=1e-9)
     np.testing.assert_allclose(single, [mean_without([row]) for row in range(case.n)], atol=1e-9)
     np.testing.assert_allclose(held, np.tile(mean_without(rows), (len(rows), 1)), atol=1e-9)
-
-
-@both_norms
-@law
-@given(problem=problems())
-def test_sets_of_one_row_are_leave_one_out(norm, problem):
-    arguments, _, factor = problem
-    case = make_case(norm, **arguments)
-    mu = case.mus((factor,))[0]
-    targets = case.smoother.project(case.scaled_Y)
-    fitted = case.smoother.fit(targets, mu)
-    held = case.smoother.leave_one_out(targets, np.array([mu]))
-    sets = [case.smoother.leave_out(np.array([row]), mu).held_out(fitted) for row in range(case.n)]
-    pairs = [(np.vstack([one.residual for one in sets]), held.residual[0])]
-    if norm == "dual":
-        pairs.append((np.vstack([one.force for one in sets]), held.force[0]))
-    for got, expected in pairs:
-        case.close(got, expected, mu)
 
 
 @both_norms

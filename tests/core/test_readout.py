@@ -50,27 +50,6 @@ def without(case: Case, test: np.ndarray, mu: float) -> tuple[np.ndarray, np.nda
 # ---- scatter -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("norm", NORMS)
-def test_scatter_without_rows_equals_the_refit(norm, weighted):
-    case, _ = classes_case(norm, (9, 6, 5), weighted)
-    w = case.s**2
-    for mu in case.mus((1e-3, 0.1)):
-        values = case.reference_fit(mu).predict(case.K)
-        case.close(scatter_of(case, mu), case.Y.T @ (w * (case.Y - values)), mu)
-        each = without_each(case, mu)
-        several = np.random.default_rng(5).permutation(case.n)
-        sets = [np.array([row]) for row in range(case.n)]
-        sets += [np.array([4, 1]), np.array([6, 4, 11, 2, 9]), several[:13], several[:-7]]
-        for test in sets:
-            train = reference.complement(test, case.n)
-            values = case.reference_refit(train, mu).predict(case.K[np.ix_(train, train)])
-            expected = case.Y[train].T @ (w[train] * (case.Y[train] - values))
-            case.close(without(case, test, mu)[0], expected, mu)
-            if len(test) == 1:
-                case.close(each[test[0]], expected, mu)
-
-
 # ---- the rule ------------------------------------------------------------------------------------
 
 

@@ -19,10 +19,9 @@ every_thin_case = pytest.mark.parametrize(
 )
 
 
-def check_fit(case: Case, single: bool = False) -> None:
+def check_fit(case: Case) -> None:
+    smoother, targets = case.smoother, case.targets
     for mu in case.mus():
-        smoother = case.single(mu) if single else case.smoother
-        targets = smoother.project(case.scaled_Y)
         fitted, model = smoother.fit(targets, mu), case.reference_fit(mu)
         scale = np.abs(case.Y).max()
         case.close(fitted.values / case.s, model.predict(case.K, case.unpenalised), mu, scale)
@@ -41,20 +40,11 @@ def check_fit(case: Case, single: bool = False) -> None:
         case.close(leverage(smoother, targets, mu), np.diag(H), mu, 1.0)
         path = smoother.path(targets, np.array([mu]))
         case.close(smoother.fitted(targets, path).values, fitted.values, mu, scale)
-        rows = np.random.default_rng(3).normal(size=(4, case.n))
-        case.close(smoother.residual_map(mu)(rows), rows - rows @ H, mu)
 
 
 @every_case
 def test_fit(norm, kind, setting):
     check_fit(make_case(norm, kind, setting))
-
-
-@pytest.mark.parametrize("kind", KERNELS)
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_function_norm_at_one_mu(kind, setting):
-    """By Cholesky, without a decomposition."""
-    check_fit(make_case("function", kind, setting), single=True)
 
 
 @every_thin_case

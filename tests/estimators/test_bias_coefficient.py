@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn import model_selection
-from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -86,16 +85,6 @@ def test_folds_are_refits(kernel):
     np.testing.assert_allclose(model.fit(given, y).predict(given), whole)
 
 
-def test_a_weight_of_two_is_a_row_twice():
-    X, y, _ = rows()
-    w = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
-    model = LeastSquaresSVC(gamma=GAMMA, alpha=0.5, calibration=None, **BIAS)
-    weighted = model.fit(X, y, w).decision_function(X)
-    twice = np.repeat(np.arange(len(y)), w.astype(int))
-    repeated = model.fit(X[twice], y[twice]).decision_function(X)
-    np.testing.assert_allclose(repeated, weighted, atol=1e-10)
-
-
 def test_tuning_scores_are_those_of_refits():
     X, y, K = rows()
     alphas, cv = np.array([1e-3, 0.1, 10.0]), model_selection.KFold(3)
@@ -107,13 +96,6 @@ def test_tuning_scores_are_those_of_refits():
     assert model.alpha_ == alphas[np.argmin(losses)]
     order = np.argsort(model.cv_results_["param_alpha"].astype(float))
     np.testing.assert_allclose(-model.cv_results_["mean_test_score"][order], losses, rtol=1e-8)
-
-
-def test_refinement_never_loses():
-    X, y, _ = rows()
-    lattice = LeastSquaresSVC(gamma=GAMMA, criterion="smoothed_error", **BIAS).fit(X, y)
-    refined = clone(lattice).set_params(refine=True).fit(X, y)
-    assert refined.best_score_ >= lattice.best_score_
 
 
 @pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelFisherDiscriminant])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import Ridge, RidgeClassifier
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from problems import every_estimator
@@ -99,31 +98,6 @@ def test_axes_and_decisions_are_those_of_linear_discriminant_analysis(p, n_class
     )
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_with_the_unbiased_covariance_nothing_is_left_to_scale(n_classes):
-    """Given n/(n - c) times that covariance, axes, projections and decisions are the
-    same numbers.
-    """
-
-    class Unbiased(Regularised):
-        def fit(self, X, y=None):
-            super().fit(X)
-            self.covariance_ = self.covariance_ * n / (n - n_classes)
-            return self
-
-    X, y = correlated_rows(n_classes=n_classes)
-    n, mu = len(X), 2.0
-    ours = KernelFisherDiscriminant("linear", alpha=mu).fit(X, y)
-    theirs = LinearDiscriminantAnalysis(solver="eigen", covariance_estimator=Unbiased(mu / n)).fit(
-        X, y
-    )
-    same_axes(ours.transform(X), centred(theirs, X, X))
-    assert_close(distances(ours, X, np.zeros(n_classes)), distances(theirs, X, np.zeros(n_classes)))
-    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
-    uncalibrated = KernelFisherDiscriminant("linear", alpha=mu, calibration=None).fit(X, y)
-    assert_close(uncalibrated.predict_proba(X), theirs.predict_proba(X))
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_without_regularisation_it_is_plain_lda(n_classes):
     """The svd solver scales the within-class covariance by n - c, as ours does, or by n, depending
@@ -198,33 +172,6 @@ def test_least_squares_with_a_singular_scatter_tends_to_the_null_direction():
 # ---- ridge regression ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [5, 60])
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_kernel_ridge_is_ridge(weighted, intercept, p):
-    X, Y = correlated_rows(KernelRidge, p=p)
-    weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
-    setting = {"alpha": 0.7, "fit_intercept": intercept}
-    for targets in (Y, Y[:, 0]):
-        ours = KernelRidge(kernel="linear", **setting).fit(X, targets, weights)
-        theirs = Ridge(solver="cholesky", **setting).fit(X, targets, weights)
-        assert ours.coef_.shape == theirs.coef_.shape
-        assert_close(ours.coef_, theirs.coef_)
-        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-8)
-        assert_close(ours.predict(X), theirs.predict(X))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_least_squares_svc_is_the_ridge_classifier(class_weight, n_classes):
-    X, y = correlated_rows(n_classes=n_classes)
-    ours = LeastSquaresSVC("linear", alpha=0.7, class_weight=class_weight).fit(X, y)
-    theirs = RidgeClassifier(alpha=0.7, class_weight=class_weight, solver="cholesky").fit(X, y)
-    assert_close(ours.coef_, np.atleast_2d(theirs.coef_))
-    assert_close(ours.decision_function(X), theirs.decision_function(X))
-    assert ours.coef_.shape == ((1, 5) if n_classes == 2 else (n_classes, 5))
-
-
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @every_estimator
 def test_coef_is_the_model(estimator, penalty):
@@ -269,17 +216,6 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
         if hasattr(by_features, method):
             got, expected = getattr(by_features, method)(new), getattr(by_kernel, method)(new @ X.T)
             assert_close(got, expected, 1e-7)
-
-
-@pytest.mark.parametrize("intercept", [True, False, "penalized"])
-@pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
-def test_intercepts_by_both_routes(estimator, intercept):
-    X, y = correlated_rows(estimator)
-    K, setting = X @ X.T, {"alpha": 0.3, "fit_intercept": intercept}
-    by_features = estimator(kernel="linear", **setting).fit(X, y)
-    by_kernel = estimator(kernel="precomputed", **setting).fit(K, y)
-    assert_close(output(by_features, X), output(by_kernel, K))
-    np.testing.assert_allclose(by_features.intercept_, by_kernel.intercept_, atol=1e-8)
 
 
 @every_estimator

@@ -24,6 +24,7 @@ from fitonce import (
 )
 from fitonce.estimators.parameters import PARAMETERS
 from problems import CLASSIFIERS, ESTIMATORS, every_classifier, every_estimator
+from reference import output
 
 N = 30
 
@@ -37,14 +38,6 @@ X.flags.writeable = LABELS.flags.writeable = NUMBERS.flags.writeable = K.flags.w
 
 def targets(estimator) -> np.ndarray:
     return NUMBERS if estimator is KernelRidge else LABELS
-
-
-def output(model, rows):
-    return (
-        model.decision_function(rows)
-        if hasattr(model, "decision_function")
-        else model.predict(rows)
-    )
 
 
 def replaced(array: np.ndarray, value) -> np.ndarray:
@@ -125,7 +118,6 @@ def test_bad_labels(estimator):
 
 def test_targets_that_are_not_numbers():
     refused_fit(KernelRidge, "could not convert string to float", y=["a"] * N)
-    refused_fit(KernelRidge, "overflow.*Scale the targets", y=NUMBERS * 1e200)
 
 
 @every_estimator
@@ -296,8 +288,8 @@ def test_bad_groups(estimator):
 
 
 SEEN = (
-    "test row.* inside its own training set .*predictions for rows that the model was trained on "
-    "are not held out.*Remove them"
+    r"split 0 has \d+ test row\(s\) inside its own training set .*predictions for rows that the "
+    "model was trained on are not held out.*Remove them"
 )
 
 
@@ -368,7 +360,7 @@ def test_indefinite_kernels_need_a_large_alpha(estimator):
     lowest = np.linalg.eigvalsh(centre @ S @ centre)[0]
     assert lowest < -0.1
     match = (
-        rf"alpha must be greater than {-lowest:.4g}.*indefinite .*smallest eigenvalue is "
+        rf"alpha must be greater than {-lowest:.6g} for.*indefinite .*smallest eigenvalue is "
         rf'{lowest:.4g}.*penalty="dual"'
     )
     refused(ValueError, match, estimator(alpha=-lowest * 0.999, **setting).fit, X, y)
@@ -629,22 +621,3 @@ def test_greedy_landmarks_have_seen_the_labels(estimator, shared):
         model.fit(X, y)
     with pytest.warns(UserWarning, match="greedy.*look a little too good"):
         cross_val_predict(model.set_params(shared_landmarks=shared), X, y, cv=3)
-
-
-@every_estimator
-def test_bad_rows_of_another_namespace(estimator):
-    xp = pytest.importorskip("array_api_strict")
-    none = r"0 feature\(s\)"
-    for rows, match in (
-        (X[:1], r"1 sample\(s\)"),
-        (X[:, :0], none),
-        (X[:, 0], "Expected 2D"),
-        (replaced(X, np.inf), "NaN or"),
-    ):
-        y = xp.asarray(np.array(targets(estimator)[: len(rows)]))
-        refused_fit(estimator, match, xp.asarray(np.array(rows)), y)
-    rows, y = (xp.asarray(np.array(given)) for given in (X, targets(estimator)))
-    model = estimator(alpha=1.0).fit(rows, y)
-    refused(ValueError, "X has 2 features, but", model.predict, rows[:, :2])
-    refused(ValueError, none, model.predict, rows[:, :0])
-    assert model.predict(rows[:1, :]).shape == (1,)

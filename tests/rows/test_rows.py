@@ -15,7 +15,7 @@ import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.banded import Banded
 from fitonce.core.inverse import Inverse
-from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation, memory_of
+from fitonce.core.memory import Memory, NotEnoughMemoryError
 from fitonce.estimators.fitted import record_of
 from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
@@ -420,11 +420,6 @@ def test_it_is_refused_before_the_kernel_is_computed(monkeypatch):
         KernelRidge(kernel=kernel, alpha=1.0).fit(rows, np.arange(6000.0))
 
 
-def test_the_advice_names_what_would_fit():
-    text = explanation(100_000, 3.2, memory_of(np.empty(0)))
-    assert "About" in text and "rows would fit" in text
-
-
 def test_verbose_counts_the_rows_of_a_sample(capsys):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1000, 2))
@@ -484,19 +479,3 @@ def test_estimators_on_the_band_form(monkeypatch, settings, weights, library):
     )
     decision = np.asarray(model.at(1.0).decision_function(own))
     np.testing.assert_allclose(decision, reference.at(1.0).decision_function(rows), atol=1e-8)
-
-
-@pytest.mark.parametrize("penalty", ["function", "dual"])
-def test_weighted_folds_judge_by_their_own_models(penalty):
-    """The criterion of every alpha with weights and folds, from literal refits."""
-    alphas, folds = [0.1, 3.0, 50.0], list(sk.KFold(4, shuffle=True, random_state=0).split(X))
-    settings = {"gamma": 0.4, "penalty": penalty, "landmarks": X[:M]}
-    model = KernelRidge(alpha=alphas, cv=folds, **settings).fit(X, NUMBERS, sample_weight=WEIGHTS)
-    for alpha, score in zip(alphas, model.cv_results_["mean_test_score"], strict=True):
-        total = 0.0
-        for train, test in folds:
-            refit = KernelRidge(alpha=alpha, **settings).fit(
-                X[train], NUMBERS[train], sample_weight=WEIGHTS[train]
-            )
-            total += np.sum(WEIGHTS[test] * (NUMBERS[test] - refit.predict(X[test])) ** 2)
-        np.testing.assert_allclose(-score, total / WEIGHTS.sum(), rtol=1e-9)

@@ -16,13 +16,10 @@ from fitonce.kernels import FAMILIES, RADIAL, DistancesTo, Kernel
 from fitonce.plotting import CriterionMapDisplay, RegularizationPathDisplay
 from fitonce.tuning import Branch, Trial, search
 from problems import every_estimator, rows_for
+from reference import output
 
 SMOOTHNESS = {"exponential": 0.5, "matern32": 1.5, "matern52": 2.5}
 SOME = ("linear", "exponential", "rbf")
-
-
-def outputs(model, X):
-    return model.predict(X) if isinstance(model, KernelRidge) else model.decision_function(X)
 
 
 # ---- kernels -------------------------------------------------------------------------------------
@@ -88,7 +85,7 @@ def test_the_kernel_is_the_best_of_those_fitted_one_by_one(estimator, given, cv)
     assert model.kernel_ == model.best_params_["kernel"] == best
     assert model.best_score_ == alone[best].best_score_
     assert model.alpha_ == alone[best].alpha_
-    np.testing.assert_array_equal(outputs(model, X), outputs(alone[best], X))
+    np.testing.assert_array_equal(output(model, X), output(alone[best], X))
     tried = model.cv_results_
     for name, fit in alone.items():  # those that fall behind are not tried at finer gammas
         own, whole = gammas_of(model, name), gammas_of(fit, name)
@@ -134,7 +131,7 @@ def test_landmarks_refinement_and_files(estimator, tmp_path):
     plain = estimator(kernel=["exponential", "matern32"]).fit(X, y)
     assert refined.best_score_ >= plain.best_score_ and refined.kernel_ == plain.kernel_
     again = load(fitonce.save(refined, tmp_path / "model.skops"))
-    np.testing.assert_array_equal(outputs(again, X), outputs(refined, X))
+    np.testing.assert_array_equal(output(again, X), output(refined, X))
     assert again.kernel_ == refined.kernel_
 
 

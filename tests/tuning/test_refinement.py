@@ -19,9 +19,9 @@ from fitonce.datasets import make_torus
 from fitonce.estimators.setup import setup_of
 from fitonce.kernels import RADIAL
 from fitonce.tuning import Tuner, newton
-from fitonce.tuning.gradient import Objective, Term, fold_gradient, squared_loss
+from fitonce.tuning.gradient import Objective, Term, fold_gradient
 from fitonce.tuning.problem import Problem
-from fitonce.tuning.refine import Losses, loss_and_slope, smoothed_loss, step_at
+from fitonce.tuning.refine import Losses, loss_and_slope, step_at
 from problems import ESTIMATORS, make_case
 
 # ---- derivatives in log mu -----------------------------------------------------------------------
@@ -184,16 +184,6 @@ def test_kernel_objective_has_the_slopes_of_finite_differences(
     low, high = np.exp(start[-1]) * np.array([0.01, 100])
     _, (gamma,), alpha = objective.minimise((low, high))
     assert objective(np.log([gamma, alpha]))[0] <= objective(start)[0]
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_losses_of_residuals_have_their_slopes(weighted: bool) -> None:
-    model, X, y = model_and_data(LeastSquaresSVC, "smoothed_error")
-    _, problem = problem_of(model, X, y, weights_for(len(X), weighted), 0.4)
-    e, D = np.random.default_rng(0).normal(size=(2, len(X), 1))
-    for loss in (squared_loss(7.0), smoothed_loss(problem, 2.5)):
-        expected = (loss(e + 1e-5 * D)[0] - loss(e - 1e-5 * D)[0]) / 2e-5
-        assert np.sum(loss(e)[1] * D) == pytest.approx(expected, rel=1e-7)
 
 
 # ---- Newton --------------------------------------------------------------------------------------

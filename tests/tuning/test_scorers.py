@@ -28,9 +28,7 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import (
     KFold,
-    LeaveOneOut,
     PredefinedSplit,
-    cross_val_predict,
     cross_val_score,
 )
 from test_tuning import Literal, Setting, data_for, literal, output_of, with_temperature
@@ -41,35 +39,6 @@ from problems import ESTIMATORS
 
 GAMMA = 0.3
 ALPHAS = (0.003, 0.03, 0.3, 3.0, 30.0)
-
-
-def held_out(setting: Setting, alpha: float) -> Literal:
-    """Literal held-out values, by scikit-learn's loop over refits.
-
-    The discriminant's criteria are on the axes of the fit of all rows, which `literal` makes.
-    """
-    if setting.estimator is KernelFisherDiscriminant:
-        return literal(setting, GAMMA, alpha)
-    X, y, weights = setting.data
-    splits = list((LeaveOneOut() if setting.cv is None else setting.cv).split(X))
-    fold = np.zeros(len(X), dtype=int)
-    for number, (_, test) in enumerate(splits):
-        fold[test] = number
-    regression = setting.estimator is KernelRidge
-    output = cross_val_predict(
-        setting.estimator(gamma=GAMMA, alpha=alpha, penalty=setting.penalty),
-        X,
-        y,
-        cv=splits,
-        method="predict" if regression else "decision_function",
-        params=None if weights is None else {"sample_weight": weights},
-    )
-    w = np.ones(len(X)) if weights is None else weights
-    if regression:
-        return Literal(y, y, output.reshape(len(y), -1), w, fold)
-    scores = np.column_stack([np.zeros(len(y)), output]) if output.ndim == 1 else output
-    labels = np.unique(y, return_inverse=True)[1]
-    return Literal(y, labels, output, w, fold, labels, scores)
 
 
 def named(h: Literal) -> tuple[np.ndarray, np.ndarray]:
@@ -159,7 +128,7 @@ def test_a_scorer_chooses_what_a_plain_loop_over_refits_chooses(
     if not pooled and setting.folds is None:
         pytest.skip("splits of one row")
     X, y, weights = setting.data
-    literals = [held_out(setting, alpha) for alpha in ALPHAS]
+    literals = [literal(setting, GAMMA, alpha) for alpha in ALPHAS]
     chosen = set()
     for criterion, metric in scorers_for(setting).items():
         expected = []

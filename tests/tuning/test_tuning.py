@@ -43,7 +43,7 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.datasets import make_torus
 from fitonce.estimators.fitted import criterion_of
 from fitonce.estimators.setup import setup_of
-from fitonce.kernels import Kernel, scale_gamma
+from fitonce.kernels import Kernel
 from fitonce.tuning import Branch, GammaLattice, Trial, Trials, search
 from fitonce.tuning.solution import Solution
 from fitonce.tuning.trial_runner import TrialRunner
@@ -325,7 +325,8 @@ def test_every_criterion_is_the_direct_computation_from_literal_refits(
             parts = [h] if pooled else [h.rows(h.fold == fold) for fold in np.unique(h.fold)]
             expected = np.mean([NAIVE[criterion](part) for part in parts])
             perfect = 1.0 if criterion in ("auc", "r2") else 0.0
-            assert scores[number] == pytest.approx(perfect - expected, rel=2e-6, abs=1e-9), (
+            close = 1e-8 if criterion in ("squared_error", "r2") else 2e-6
+            assert scores[number] == pytest.approx(perfect - expected, rel=close, abs=1e-9), (
                 criterion,
                 point,
             )
@@ -414,27 +415,6 @@ def test_ties_go_to_the_larger_alpha_then_to_the_smaller_gamma() -> None:
     ]
     winner = Trials(trials).winner
     assert (winner.parameters["gamma"], winner.alpha) == (2.0, 2.0)
-
-
-def test_ties_of_an_estimator_that_always_errs_alike() -> None:
-    """Well separated classes: many candidates make no error.
-
-    The largest alpha among them wins, then the smallest gamma.
-    """
-    X, y = make_torus(40, random_state=0)
-    X[y > 0] = 0.01 * X[y > 0]
-    model = LeastSquaresSVC(criterion="error").fit(X, y)
-    perfect = [
-        p
-        for p, s in zip(
-            model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True
-        )
-        if s == 0
-    ]
-    assert len(perfect) > 10
-    assert model.alpha_ == max(p["alpha"] for p in perfect)
-    assert model.gamma_ == min(p["gamma"] for p in perfect if p["alpha"] == model.alpha_)
-    assert model.best_params_ == {"gamma": model.gamma_, "alpha": model.alpha_}
 
 
 TUNED: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, ...]]]] = {
@@ -698,7 +678,7 @@ def test_weight_two_equals_a_repeated_row_in_lattice_and_choice(
     estimator: type, penalty: str
 ) -> None:
     X, y = data_for(estimator, 20)
-    groups, counts = np.arange(20) // 4, np.random.default_rng(3).integers(1, 4, size=20)
+    groups, counts = np.arange(20) // 4, np.random.default_rng(3).integers(0, 4, size=20)
     rows = np.repeat(np.arange(20), counts)
     weighted = estimator(penalty=penalty, cv=LeaveOneGroupOut()).fit(
         X, y, sample_weight=counts, groups=groups
@@ -788,16 +768,6 @@ def test_a_rough_function_extends_the_window_of_gammas() -> None:
     assert gammas.min() < model.gamma_ < gammas.max()
 
 
-def test_gamma_by_rule() -> None:
-    X, y = data_for(KernelRidge, classes=1)
-    assert (
-        KernelRidge(gamma="scale").fit(X, y).gamma_
-        == pytest.approx(1 / (3 * X.var()), rel=1e-12)
-        == scale_gamma(X, None)
-    )
-    assert set(KernelRidge(gamma="scale").fit(X, y).cv_results_["params"][0]) == {"alpha"}
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("form", [np.asarray, list, tuple], ids=["array", "list", "tuple"])
 def test_one_gamma_per_feature_equals_scaled_features(
@@ -824,20 +794,6 @@ def test_wrong_number_of_gammas_is_refused() -> None:
     for widths in ([1.0, 2.0], [1.0], [[1.0, 1.0, 1.0]], [1.0, -1.0, 1.0], [1.0, np.nan, 1.0]):
         with pytest.raises(ValueError, match="gamma"):
             KernelRidge(gamma=widths).fit(X, y)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_groups_are_left_out_together_by_default(estimator: type) -> None:
-    X, y = data_for(estimator)
-    groups = np.arange(len(y)) // 4
-    implicit = estimator().fit(X, y, groups=groups)
-    explicit = estimator(cv=LeaveOneGroupOut()).fit(X, y, groups=groups)
-    listed = estimator(cv=list(LeaveOneGroupOut().split(X, y, groups))).fit(X, y)
-    for other in (explicit, listed):
-        np.testing.assert_array_equal(
-            implicit.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"]
-        )
-        assert (implicit.gamma_, implicit.alpha_) == (other.gamma_, other.alpha_)
 
 
 # ---- nested --------------------------------------------------------------------------------------
