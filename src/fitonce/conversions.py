@@ -28,8 +28,15 @@ Settings = dict[str, Any]
 
 
 def gamma_from_width(sigma: float) -> float:
-    """gamma of exp(-gamma ‖x-x'‖²) for a Gaussian kernel exp(-‖x-x'‖²/(2 sigma²)).
+    """Convert the width of a Gaussian kernel exp(-‖x-x'‖²/(2 sigma²)).
 
+    Returns
+    -------
+    float
+        gamma of exp(-gamma ‖x-x'‖²).
+
+    Examples
+    --------
     >>> gamma_from_width(2.0)
     0.125
     """
@@ -37,17 +44,30 @@ def gamma_from_width(sigma: float) -> float:
 
 
 def width_from_gamma(gamma: float) -> float:
-    """sigma of exp(-‖x-x'‖²/(2 sigma²)), the inverse of `gamma_from_width`."""
+    """Invert `gamma_from_width`.
+
+    Returns
+    -------
+    float
+        sigma.
+    """
     return float(np.sqrt(1.0 / (2.0 * _positive("gamma", gamma))))
 
 
 def from_papers(mu: float, sigma: float | None = None, penalized_bias: bool = False) -> Settings:
-    """Settings for the KFD of Mika et al., Cawley & Talbot (2003) and Saadi et al. (2007).
+    """Convert settings of the KFD of Mika et al., Cawley & Talbot (2003) and Saadi et al. (2007).
 
     K'K + μI with a free bias and a Gaussian kernel of width sigma. With `penalized_bias`, the bias
     is penalized like every coefficient: K'K + μI for [K 1] instead of K (Saadi et al., section
     3.4).
 
+    Returns
+    -------
+    dict
+        Keyword arguments for an estimator.
+
+    Examples
+    --------
     >>> from_papers(mu=0.1, penalized_bias=True)
     {'alpha': 0.1, 'penalty': 'dual', 'fit_intercept': 'coefficient'}
     """
@@ -62,11 +82,17 @@ def from_papers(mu: float, sigma: float | None = None, penalized_bias: bool = Fa
 
 
 def from_lssvmlab(gam: float, sig2: float | None = None) -> Settings:
-    """Settings of LS-SVMlab: alpha = 1/gam; its RBF_kernel exp(-‖x-x'‖²/sig2) has gamma = 1/sig2.
+    """Convert settings of LS-SVMlab: alpha = 1/gam, gamma = 1/sig2 for exp(-‖x-x'‖²/sig2).
 
-    (Some copies of the toolbox divide by 2·sig2 instead. Check your `kernel_matrix.m`, and pass
-    2·sig2 in that case.)
+    Some copies of the toolbox divide by 2·sig2 instead: pass 2·sig2 then.
 
+    Returns
+    -------
+    dict
+        Keyword arguments for an estimator.
+
+    Examples
+    --------
     >>> from_lssvmlab(gam=10.0, sig2=0.5)
     {'alpha': 0.1, 'penalty': 'function', 'kernel': 'rbf', 'gamma': 2.0}
     """
@@ -79,27 +105,40 @@ def from_lssvmlab(gam: float, sig2: float | None = None) -> Settings:
 
 
 def to_lssvmlab(alpha: float, gamma: float | None = None) -> dict[str, float]:
-    """gam and sig2 of LS-SVMlab for a function-norm model with this alpha and gamma."""
+    """Convert the alpha and gamma of a function-norm model to LS-SVMlab.
+
+    Returns
+    -------
+    dict
+        gam and sig2.
+    """
     settings = {"gam": 1.0 / _positive("alpha", alpha)}
     return settings if gamma is None else {**settings, "sig2": 1.0 / _positive("gamma", gamma)}
 
 
 def from_sklearn_kernel_ridge(alpha: float) -> Settings:
-    """Settings of scikit-learn's KernelRidge, which has no bias.
+    """Convert the alpha of scikit-learn's KernelRidge, which has no bias.
 
-    The same alpha with ``fit_intercept=False`` (KernelRidge, LeastSquaresSVC).
+    Returns
+    -------
+    dict
+        Keyword arguments for an estimator.
     """
     return {"alpha": _positive("alpha", alpha), "penalty": "function", "fit_intercept": False}
 
 
 def from_sklearn_lda(shrinkage: float, X: Any, y: Any) -> Settings:
-    """Settings of LinearDiscriminantAnalysis(solver="eigen", shrinkage=s), which replaces the
-    covariance of each class by (1-s) Σ_j + s tr(Σ_j)/p I.
+    """Convert the shrinkage of LinearDiscriminantAnalysis(solver="eigen", shrinkage=s), which
+    replaces the covariance of each class by (1-s) Σ_j + s tr(Σ_j)/p I.
 
-    Averaged over the classes with their frequencies, this is S_w/n plus a share of its trace. So,
-    up to a common factor, alpha = s/(1-s) · trace(S_w)/p. The directions of its ``coef_`` agree
+    Up to a common factor, alpha = s/(1-s) · trace(S_w)/p. The directions of its ``coef_`` agree
     with ours. Its decisions minus the log priors are ours times n/((n-c)(1-s)). The axes of its
     eigen solver differ, because it also shrinks the total scatter.
+
+    Returns
+    -------
+    dict
+        Keyword arguments for an estimator.
     """
     share = _share("shrinkage", shrinkage)
     X = np.asarray(X, dtype=np.float64)
@@ -111,8 +150,8 @@ def from_sklearn_lda(shrinkage: float, X: Any, y: Any) -> Settings:
 
 
 def from_mvpa_light(lambda_: float, K: Any, y: Any, reg: str = "shrink") -> Settings:
-    """Settings of MVPA-Light's kernel_fda: N + λI for reg="ridge", (1-λ)N + λ tr(N)/n I for
-    reg="shrink", where N is the dual within-class scatter.
+    """Convert settings of MVPA-Light's kernel_fda: N + λI for reg="ridge", (1-λ)N + λ tr(N)/n I
+    for reg="shrink", where N is the dual within-class scatter.
 
     Up to a common factor both are N + alpha I, whose discriminant is ours with ``penalty="dual"``.
 
@@ -125,6 +164,12 @@ def from_mvpa_light(lambda_: float, K: Any, y: Any, reg: str = "shrink") -> Sett
     y : array of shape (n,)
         Labels.
     reg : {"shrink", "ridge"}
+        How it regularizes.
+
+    Returns
+    -------
+    dict
+        Keyword arguments for an estimator.
     """
     if reg == "ridge":
         return {"alpha": _positive("lambda_", lambda_), "penalty": "dual"}

@@ -70,10 +70,8 @@ def assess(
     """Evaluate an estimator: honest scores with intervals, a baseline, a p-value, and the settings
     that were chosen.
 
-    Scores come from `fitonce.cross_val_predict` and `fitonce.cross_validate`. Tuning and
-    preprocessing are repeated in every training set (nested cross-validation). The p-value comes
-    from `fitonce.permutation_test_score`, with a null distribution that respects the folds and the
-    groups.
+    Tuning and preprocessing are repeated in every training set (nested cross-validation). The
+    p-value is that of `fitonce.permutation_test_score`.
 
     Parameters
     ----------
@@ -81,56 +79,47 @@ def assess(
         An estimator of fitonce, or a pipeline that ends in one. Others are refitted, with a
         warning.
     X : array-like or data frame of shape (n_samples, n_features)
+        Rows.
     y : array-like of shape (n_samples,)
+        Labels or numbers.
     groups : array-like of shape (n_samples,), default=None
-        Rows of one group are tested together, also when the estimator tunes itself. Intervals and
-        permutations treat a group as one unit. None: exact copies of a row are one group, with a
-        warning, where `cv` is None or a number.
+        Rows of one group are tested together; intervals and permutations treat a group as one unit.
+        None: exact copies of a row are one group, with a warning.
     sample_weight : array-like of shape (n_samples,), default=None
         Used for fits, scores and intervals, but not for the scores of the permutation test.
     confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
-        Variables to adjust for, such as age and site. They are passed to `fit` and `predict`, and
-        permutations leave them in place. The estimator's `confounding` decides how they are used.
+        Variables to adjust for, such as age and site; permutations leave them in place.
     cv : int, splitter or None, default=None
-        Number of folds, shuffled with `random_state` and stratified for a classifier. None takes 5
-        above 500 rows and 10 below, or the number from 5 to 10 with which training sets have the
-        ratio of the classes most nearly; fewer for small classes or few groups. Or a splitter that
-        tests each row at most once. With "prefit", the estimator is fitted already and the rows are
-        new to it, such as those of another hospital: they are predicted and scored once, without
-        fits and permutations.
+        Number of folds, shuffled and stratified for a classifier; None takes 5 above 500 rows and 5
+        to 10 below. Or a splitter that tests each row at most once. With "prefit", the estimator is
+        fitted already and the rows are new to it: they are predicted and scored once.
     repeats : int, default=1
         How often to repeat the cross-validation with new folds.
     score : {"accuracy", "balanced_accuracy", "roc_auc"} or None, default=None
-        The main score of a classification, which comes first in the answer and in its permutation
-        test; None takes accuracy, or balanced accuracy, the mean recall of the classes, if the
-        model never predicts one of them. The AUC of two classes has no threshold.
+        The main score of a classification; None takes accuracy, or balanced accuracy if the model
+        never predicts one of the classes.
     level : float, default=0.95
-        Level of the intervals: those of nested cross-validation over ten partitions of the rows
-        (five or fewer if the model is tuned, by the size of the data), or, where models without
-        two folds would need refits, of the corrected resampled t. `score.method` says which.
+        Level of the intervals: those of nested cross-validation, or of the corrected resampled t
+        where these would need refits. `score.method` says which.
     permutations : int or "auto", default="auto"
         Number of permutations; 0 for no test. "auto" uses 999, on a random sample of 1000 rows
         (fewer for more than two classes) if there are more.
     statistic : {"auto", "same", "quick"}, default="auto"
-        The model that is scored under permutations. "same" is the estimator itself, tuned again for
-        every permutation. "quick" chooses among the same kernels on a coarser lattice
-        (``search="coarse"``). "auto" takes "same" if the size of the data makes it cheap; this does
-        not depend on the speed of the machine. The score of what was tested stands in the result
-        (``permutation.score``).
+        The model that is scored under permutations: "same", the estimator itself, tuned again;
+        "quick", the same kernels on a coarser lattice; "auto" chooses by the size of the data.
+        ``permutation.score`` is the score of what was tested.
     random_state : int, default=0
         Seed for folds and permutations.
     losses : dict of str to callable, default=None
         Losses of your own, which get intervals too: functions of the targets and the held-out
-        predictions that return one number per row, such as what a mistake costs.
+        predictions that return one number per row.
     progress : callable, default=None
-        Called as ``progress(done, total, what)`` during the work. `what` is "cross-validation",
-        "permutations" or, inside a fit that tunes, "kernels tried". `total` is 0 if it is not
-        known.
-        Nothing is printed.
+        Called as ``progress(done, total, what)`` during the work; `total` is 0 if it is not known.
 
     Returns
     -------
     Assessment
+        Scores, predictions and settings of every split.
 
     Examples
     --------

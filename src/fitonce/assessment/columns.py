@@ -107,11 +107,12 @@ def column_importance(
     X, y : array or data frame, array
         The rows, in general those that the estimator was fitted on.
     columns : dict of str to sequence, default=None
-        Names and numbers (or names in a data frame) of columns that leave together, such as those
-        of one region. None: every column, with its near copies (correlation above .95).
+        Names and numbers (or names) of columns that leave together. None: every column, with its
+        near copies (correlation above .95).
     feature_names : sequence of str, default=None
         Names of the columns; by default those of the data frame.
-    groups, sample_weight, confounds : as in `assess`
+    groups, sample_weight, confounds : arrays, default=None
+        As in `assess`.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, default=0
@@ -120,6 +121,7 @@ def column_importance(
     Returns
     -------
     ColumnImportance
+        The loss without each column.
 
     Examples
     --------

@@ -177,19 +177,18 @@ def compare(
     """Test whether one model is better than another: differences of held-out scores on the same
     splits, with intervals and p-values, for two models or more.
 
-    Each model is cross-validated with `fitonce.cross_validate`; all its tuning and scaling is
-    repeated in every training set. Models from other libraries are refitted, with one warning.
+    All tuning and scaling is repeated in every training set. Models from other libraries are
+    refitted, with one warning.
 
     Parameters
     ----------
     a, b : estimator, Assessment, list of these, or dict of names to these
-        The models: those of `a`, then those of `b`. Any classifiers, or any regressors, with the
-        interface of scikit-learn. `b` may be None if `a` has two or more. The `Assessment` of a
-        model stands for its held-out predictions (of the first repeat): the other models are then
-        fitted in its folds.
+        The models: those of `a`, then those of `b`. An `Assessment` stands for its held-out
+        predictions: the other models are then fitted in its folds.
     X : array-like or data frame of shape (n_samples, n_features)
+        Rows; not needed if all models are assessments.
     y : array-like of shape (n_samples,)
-        Not needed if all models are assessments.
+        Labels or numbers.
     groups : array-like of shape (n_samples,), default=None
         Rows of one group are tested together.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -197,13 +196,12 @@ def compare(
     confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
         Variables to adjust for, as in `assess`; only for models of fitonce.
     cv : int, splitter, list of splits, or None, default=None
-        Number of folds, shuffled by `random_state` and stratified for classifiers; None takes as
-        many as `assess`. A splitter is used as it is; its test sets may overlap.
+        Number of folds, shuffled and stratified for classifiers; None takes as many as `assess`. Or
+        a splitter.
     repeats : int, default=None
         How often to repeat the cross-validation with new folds. None: 10, or 1 for a splitter.
     scoring : str, callable or None, default=None
-        A scikit-learn scorer. None: accuracy, or R² of all held-out rows; for an `Assessment`
-        that leads with balanced accuracy, this.
+        A scikit-learn scorer. None: accuracy, or R² of all held-out rows.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, default=0
@@ -212,6 +210,7 @@ def compare(
     Returns
     -------
     ModelComparison
+        The scores, and a difference for every two models.
 
     Notes
     -----

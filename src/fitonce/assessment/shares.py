@@ -115,6 +115,7 @@ def kernel_shares(
     Returns
     -------
     KernelShares
+        Product measures and unique shares.
 
     Notes
     -----

@@ -144,6 +144,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         self
+            Fitted.
         """
         tasks = CallbackTasks(self, X, y)
         fresh = object.__new__(type(self))  # a fit that fails leaves this object unchanged

@@ -93,8 +93,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     @blockwise
     def decision_function(self, X: Any, confounds: Any = None) -> Array:
-        """Decision values: (n,) for two classes, positive for ``classes_[1]``; (n, n_classes) for
-        more.
+        """Decide by the rule of the model.
 
         Parameters
         ----------
@@ -102,6 +101,11 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             Rows, or their kernel with the training rows for ``kernel="precomputed"``.
         confounds : table or array, default=None
             The confounds of these rows, if the model was fitted with confounds.
+
+        Returns
+        -------
+        array of shape (n,) or (n, n_classes)
+            For two classes positive for ``classes_[1]``.
         """
         return self._predicted(X, "decision_function", confounds)
 
@@ -109,12 +113,21 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def predict(self, X: Any, confounds: Any = None) -> Any:
         """Predict the most probable class of each row.
 
-        Labels are returned in the namespace of X if it can represent them.
+        Returns
+        -------
+        array of shape (n,)
+            Labels, in the namespace of X if it can represent them.
         """
         return labels_as_rows(self._predicted(X, "predict", confounds), self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, confounds: Any = None) -> float:
-        """The accuracy: the share of correctly predicted rows."""
+        """Score by accuracy.
+
+        Returns
+        -------
+        float
+            The share of correctly predicted rows.
+        """
         given = {} if confounds is None else {"confounds": confounds}
         predicted = to_numpy(self.predict(X, **given))
         return float(accuracy_score(to_numpy(y), predicted, sample_weight=sample_weight))
@@ -122,16 +135,25 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     @available_if(_gives_probabilities)
     @blockwise
     def predict_proba(self, X: Any, confounds: Any = None) -> Array:
-        """Class probabilities (n, n_classes).
+        """Predict probabilities of the classes.
 
-        Softmax of the decision values divided by the temperature, none below `floor_`.
+        Returns
+        -------
+        array of shape (n, n_classes)
+            Softmax of decision / temperature, none below `floor_`.
         """
         return self._probabilities(X, "predict_proba", confounds)
 
     @available_if(_gives_probabilities)
     @blockwise
     def predict_log_proba(self, X: Any, confounds: Any = None) -> Array:
-        """Logarithms of `predict_proba`."""
+        """Predict logarithms of probabilities.
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+            log p of `predict_proba`.
+        """
         with np.errstate(divide="ignore"):
             result = self._probabilities(X, "predict_log_proba", confounds)
             return namespace(result).log(result)

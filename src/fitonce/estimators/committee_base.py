@@ -98,6 +98,7 @@ class KernelCommittee(BaseEstimator):
         Returns
         -------
         self
+            Fitted.
         """
         given = self.estimators()
         training = self._training(final_step(given[0]), X, y, sample_weight, groups)

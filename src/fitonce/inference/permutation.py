@@ -63,82 +63,66 @@ def permutation_test_score(
     """Test the significance of a cross-validated score with permutations: scikit-learn's function,
     by the fastest route.
 
-    The decomposition of the rows and the factors of the folds do not depend on the labels. They are
-    computed once, and all permuted labelings are the columns of one matrix product. The score
-    equals that of ``sklearn.model_selection.permutation_test_score``. By default, the null scores
+        All permuted labelings are the columns of one matrix product. The score equals that of
+        ``sklearn.model_selection.permutation_test_score``. By default, the null scores
     are drawn in another way, which is valid in cases where scikit-learn's is not: see `permute`.
 
     Parameters
     ----------
     estimator : estimator
-        An estimator of fitonce, or a pipeline that ends in one. Any other estimator is refitted,
-        with a warning.
+        An estimator of fitonce, or a pipeline that ends in one. Any other is refitted, with a
+        warning.
     X : array-like, sparse matrix or kernel matrix
         All rows. torch and CuPy arrays are processed on their device.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
         Groups for the splitter and for `exchange`. With metadata routing they are given in
-        `params`, as everything that a splitter or scorer asks for, and then count for `exchange`
-        only where it is named: scikit-learn permutes over all rows there.
+        `params`, and count for `exchange` only where it is named.
     cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn: an integer means stratified folds for a classifier.
+        As in scikit-learn.
     n_permutations : int, default=100
         Number of labelings to draw.
     n_jobs : int, default=None
-        Number of processes for labelings that have to be fitted one by one; closed forms do not use
-        it.
+        Number of processes for labelings that have to be fitted one by one.
     random_state : int, RandomState or None, default=0
         Seed for the permutations.
     verbose : int, default=0
         If above 0, print progress.
     scoring : str, callable, list, tuple, dict or None, default=None
         One or several scores, all from the same pass; the three returned values are those of the
-        first. In addition to scikit-learn's names: "correlation" (Pearson's, for regression) and
-        "confusion_matrix" (counts; not as the first score). Accuracy, balanced accuracy, ROC AUC,
-        F1, precision, recall, log-loss without calibration, R², squared and absolute errors,
-        correlation and confusion matrix are computed for all permutations at once; other scorers
-        are called for each.
+        first. In addition to scikit-learn's names: "correlation" and "confusion_matrix" (not as the
+        first). Scores that are known by name are computed for all permutations at once.
     params : dict, default=None
-        Parameters for `fit`. ``sample_weight`` stays with its row of X: rows and their weights are
-        exchanged as pairs. ``confounds`` also stay with their rows, and change what is permuted:
-        labels within the levels of categorical confounds (exact); for numeric confounds, residuals
-        of y given the confounds, or class labels drawn from a model given the confounds (both
-        approximate, with a warning).
+        Parameters for `fit`. ``sample_weight`` and ``confounds`` stay with their rows of X.
+        Confounds change what is permuted: labels within the levels of categorical ones (exact); for
+        numeric ones, residuals of y, or class labels drawn from a model given the confounds
+        (approximate, with a warning).
     permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
         How labels are permuted relative to the folds. "cosets" permutes each label together with
-        its fold, so that permuted folds are as balanced as the observed ones, also if they depend
-        on y or the rows have a designed order. The folds are placed on the rows in a few ways
-        (`n_placements`), with many labelings in each. "resplit" splits again for every permuted y:
-        with the same `random_state`, these are scikit-learn's draws and scores. "within-folds"
-        keeps the folds and permutes within each test fold. "free" keeps the folds and permutes
-        over all rows, which is valid only if the folds do not depend on y and the labels have no
-        designed order; it is refused if folds are known to depend on y. None is "cosets", except
-        for splits that follow the order of the rows (`TimeSeriesSplit`: "free", with a warning)
-        and splitters that use X ("resplit").
+        its fold. "resplit" splits again for every permuted y: scikit-learn's draws. "within-folds"
+        permutes within each test fold. "free" permutes over fixed folds, which must not depend on
+        y. None is "cosets", except for splits that follow the order of the rows ("free", with a
+        warning) and splitters that use X ("resplit").
     exchange : {"within", "rows", "whole", "whole-unequal", "sign", "shift"} or None, default=None
-        What can be exchanged under the null hypothesis. "within": labels within each group
-        (scikit-learn's meaning of `groups`, and the default); "rows": labels over all rows,
-        whatever the groups; "whole": groups of equal size exchange their labels as units;
-        "whole-unequal": groups with one label each exchange it whatever their sizes, which is
-        valid if sizes are unrelated to labels; "sign": the two classes are swapped within a pair
-        (`groups`), or numbers change sign; "shift": the labels are shifted circularly, within each
-        group if given, for time series.
+        What can be exchanged under the null hypothesis. "within": labels within each group (the
+        default with `groups`); "rows": labels over all rows; "whole": groups of equal size exchange
+        their labels as units; "whole-unequal": groups with one label each exchange it whatever
+        their sizes; "sign": the two classes are swapped within a pair (`groups`), or numbers change
+        sign; "shift": labels are shifted circularly, for time series.
     pooled : bool, default=False
         Whether to compute one score over all held-out predictions instead of the mean over folds.
     exact : bool or "auto", default="auto"
-        Whether to use every distinct labeling once instead of drawing; "auto" does so if there are
-        at most `n_permutations`.
+        Whether to use every distinct labeling once; "auto" does so if there are at most
+        `n_permutations`.
     stop_after : int, default=None
         Stop when this many null scores have reached the observed one, for every score (Besag &
-        Clifford 1991). The p-value of each score is stop_after divided by the number of draws
-        needed for it. 10 or 20 saves most of the work if there is no effect.
+        Clifford 1991).
     checkpoint : path, default=None
-        A file that is updated after every block. A run with the same arguments resumes from it,
-        with the identical result. Needs an integer `random_state`.
+        A file that is updated as the test goes on. The same call resumes from it, with the
+        identical result. Needs an integer `random_state`.
     max_bytes : int, default=256 MiB
-        Working memory in addition to the n×n matrices of the problem, for any number of
-        permutations.
+        Working memory in addition to the n×n matrices of the problem.
 
     Returns
     -------
@@ -148,13 +132,10 @@ def permutation_test_score(
 
     Notes
     -----
-    Exact: scores equal those of literal refits up to rounding. Cost on route "one" with n rows and
-    P permutations of c classes: one Cholesky factorization and inverse, O(n³); one product of n×n
-    with n×P(c-1); O(n m) per column for folds of m rows. The fold blocks are factored for every
-    placement of the folds, O(n m²) each: one with fixed folds, twenty or more with "cosets", P
-    with "resplit".
-    Training sets that lack a class under some permutation are fitted literally, like everything
-    without a closed form (`route` says how many).
+        Exact: scores equal those of literal refits up to rounding. Cost on route "one" with n rows
+        and
+    P permutations of c classes: O(n³) once; one product of n×n with n×P(c-1); O(n m) per column and
+    O(n m²) per placement of the folds, for folds of m rows.
 
     Examples
     --------

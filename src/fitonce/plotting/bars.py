@@ -95,7 +95,8 @@ class BarDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted committee or model, or a Pipeline that ends in one
+        estimator : estimator
+            A fitted committee or model, or a Pipeline that ends in one.
         X : array of shape (n_samples, n_features), default=None
             The training rows, from which patterns are computed; not used by committees.
         feature_names : sequence, default=None

@@ -254,11 +254,9 @@ class TimeCourseDisplay(Display):
         Parameters
         ----------
         test : PositionTest, GroupTest or array of shape (n_positions, n_folds)
-            For a PositionTest, the band contains 95 % of the permutations. For a GroupTest, it is
-            the
-            95 % confidence interval (Student's t) of the mean over subjects. For scores of
-            `cross_val_score`, which have no significance test, it is the mean ± one standard error
-            over folds.
+            The band contains 95 % of the permutations of a PositionTest. Of a GroupTest it is the
+            95 % interval (Student's t) of the mean over subjects, of scores of `cross_val_score`
+            the mean ± one standard error over folds.
         times : array of shape (n_positions,), default=None
             Coordinates of the positions.
         chance : float, default=None
@@ -415,7 +413,7 @@ class GeneralizationDisplay(Display):
             Coordinates of the positions.
         chance : float, default=None
             The chance level.
-        correction, level
+        correction, level : str and float
             As in `TimeCourseDisplay.from_predictions`.
         name : str, default="score"
             Name of the score.

@@ -242,12 +242,13 @@ class IntervalDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted KernelRidge, or a Pipeline that ends in one
+        estimator : KernelRidge
+            Fitted, or a fitted Pipeline that ends in one.
         X : array of shape (m, n_features)
             Rows. With one feature, the band spans their range; with more, each row gets a bar.
         y : array of shape (m,), default=None
             Their targets, drawn with the intervals.
-        confidence, method
+        confidence, method : float and str
             As in `KernelRidge.predict_interval`.
 
         Examples

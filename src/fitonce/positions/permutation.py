@@ -61,47 +61,45 @@ def permutation_test(
     corrections for multiple positions.
 
     Every position gets the scores of ``fitonce.permutation_test_score(estimator, X[:, :, position],
-    y, ...)`` with the same `random_state`. All positions share the same folds and permutations, so
-    the null scores form a joint distribution. The distribution of their maximum over positions, or
-    of the mass of clusters, corrects for the number of positions, whatever their dependence.
+    y, ...)`` with the same `random_state`. All positions share the same permutations: the
+    distribution of the maximum over positions, or of the mass of clusters, corrects for their
+    number, whatever their dependence.
 
     Parameters
     ----------
     estimator : estimator
-        An estimator of fitonce, or a pipeline that ends in one. Any other is refitted for every
-        permutation, with a warning.
+        An estimator of fitonce, or a pipeline that ends in one. Any other is refitted, with a
+        warning.
     X : array of shape (n_samples, n_features, n_positions)
-        Epochs by channels by time points, as MNE's ``epochs.get_data()``. Further axes after the
-        second form a grid of positions. Or (n_samples, n_features) with `neighbors`.
+        Epochs by channels by time points, as MNE's ``epochs.get_data()``; further axes form a grid.
+        Or (n_samples, n_features) with `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
         Groups for the splitter and for `exchange`.
     cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn. The folds are the same at all positions.
+        As in scikit-learn. All positions share the same folds.
     n_permutations : int, default=1000
         Number of labelings to draw.
     scoring : str, callable or None, default=None
         One score; None is accuracy, or R² for regression.
-    neighbors : list of index arrays or boolean matrix, default=None
-        For X with two dimensions (a searchlight), the features to use at each position. For X with
-        three (a sliding window), the positions whose features are joined. See `spheres`.
+    neighbors : list of index arrays or bool matrix, default=None
+        For X with two dimensions, the features of each position (a searchlight); with three, the
+        positions whose features are joined (a window). See `spheres`.
     alternative : {"greater", "less", "two-sided"}, default="greater"
-        Which effects to test for: scores above chance, below chance, or both. Two-sided tests
-        measure the distance from the mean score of all labelings.
+        Which effects to test for.
     cluster_pvalue : float, default=0.05
         Adjacent positions whose own (uncorrected) p-value is at most this form clusters.
     cluster_score : float, default=None
-        Alternative to `cluster_pvalue`: adjacent positions whose score is at least this (at most,
-        for "less") form clusters.
+        Alternative to `cluster_pvalue`: adjacent positions whose score is at least this form
+        clusters.
     adjacency : sparse matrix, array or list of index arrays, default=None
-        Which positions are neighbors, (n_positions, n_positions). None: those next to each other on
-        the last axis (axes, for a grid). For a searchlight, neighbors are not known without it, and
-        no clusters are formed.
+        Which positions are neighbors. None: those next to each other on the last axis (axes, for a
+        grid); no clusters for a searchlight.
     permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
         How labels are permuted relative to the folds; see `fitonce.permutation_test_score`.
     exchange : {"within", "rows", "whole", "whole-unequal", "sign", "shift"} or None, default=None
-        What can be exchanged under the null hypothesis; see `fitonce.permutation_test_score`.
+        What can be exchanged under the null hypothesis; see there.
     pooled : bool, default=False
         Whether to compute one score over all held-out predictions instead of the mean over folds.
     exact : bool or "auto", default="auto"
@@ -112,14 +110,12 @@ def permutation_test(
     random_state : int, RandomState or None, default=0
         Seed for the permutations.
     n_jobs : int, default=None
-        Number of positions processed in parallel, with the current joblib backend. With one
-        process, matrix products use all cores.
+        Number of positions processed in parallel with joblib.
     checkpoint : path, default=None
-        A file that is updated as positions are completed. A run with the same arguments resumes
-        from it, with the identical result. Needs an integer `random_state`.
+        A file that is updated as the test goes on. The same call resumes from it, with the
+        identical result. Needs an integer `random_state`.
     max_bytes : int, default=256 MiB
-        Working memory at one position in addition to its n×n matrices, for any number of
-        permutations.
+        Working memory in addition to the n×n matrices of the problem.
     verbose : int, default=0
         If above 0, print progress.
 
@@ -131,12 +127,11 @@ def permutation_test(
 
     Notes
     -----
-    Exact: scores equal those of literal refits up to rounding. Cost per position with n rows, p
+        Exact: scores equal those of literal refits up to rounding. Cost per position with n rows, p
     features, P permutations of two classes and k folds: O(n p²) once, O(n³/k²) for every placement
-    of the folds, one product of n×n with n×P, and P n²/k. A StandardScaler before a linear model
-    with p < n and fixed parameters takes about as long. Other pipelines and tuned models are
-    decomposed on every training set of every placement: ``permute="within-folds"``, or "free",
-    where it is valid, has one placement only.
+    of the folds, one product of n×n with n×P, and P n²/k. Pipelines and tuned models are decomposed
+    on every training set of every placement, but for a StandardScaler before a linear model with
+    p < n.
 
     Examples
     --------

@@ -148,8 +148,7 @@ def prevalence_test(
     level : float, default=0.05
         Level of `prevalence`.
     n_permutations : int, default=10,000
-        Number of second-level permutations to draw for the correction over positions. The
-        uncorrected p-values need no draws.
+        Number of second-level permutations to draw for the correction over positions.
     exact : bool or "auto", default="auto"
         Whether to use all second-level permutations; "auto" does so if there are at most
         `n_permutations`.
@@ -159,13 +158,13 @@ def prevalence_test(
     Returns
     -------
     PrevalenceTest
+        The largest prevalence, and p-values.
 
     Notes
     -----
     Higher scores must be better. The subjects must be a random sample of the population. Each
     needs its own permutations; a hundred are enough. With N subjects and q positions, no share
-    above (level/q)^(1/N) can be rejected: at 5 %, 0.74 for ten subjects at one position, and 0.51
-    at 40 positions. Test few positions, or average scores over windows, where subjects are few.
+    above (level/q)^(1/N) can be rejected: test few positions where subjects are few.
 
     References
     ----------

@@ -62,8 +62,8 @@ def cross_val_score(
         An estimator of fitonce, or a pipeline that ends in one. Any other is refitted, with a
         warning.
     X : array of shape (n_samples, n_features, n_positions)
-        Epochs by channels by time points. Further axes after the second form a grid of positions.
-        Or (n_samples, n_features) with `neighbors`.
+        Epochs by channels by time points; further axes form a grid. Or (n_samples, n_features) with
+        `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
@@ -72,11 +72,11 @@ def cross_val_score(
         As in scikit-learn. All positions share the same folds.
     scoring : str, callable or None, default=None
         As in scikit-learn.
-    neighbors : list of index arrays or boolean matrix, default=None
-        For every position, the features (X with two dimensions) or positions (three) to join; see
-        `permutation_test`.
+    neighbors : list of index arrays or bool matrix, default=None
+        For X with two dimensions, the features of each position (a searchlight); with three, the
+        positions whose features are joined (a window). See `spheres`.
     n_jobs : int, default=None
-        Number of blocks of positions processed in parallel, with the current joblib backend.
+        Number of positions processed in parallel with joblib.
     params : dict, default=None
         Parameters for `fit`, such as ``sample_weight``.
     error_score : "raise" or number, default=nan
@@ -87,8 +87,7 @@ def cross_val_score(
     Returns
     -------
     array of shape (n_positions, n_folds)
-        ``scores.mean(axis=-1)`` is the time course. (MNE's ``cross_val_multiscore`` has the folds
-        first: ``scores.T``.)
+        ``scores.mean(axis=-1)`` is the time course.
 
     Notes
     -----
@@ -152,23 +151,22 @@ def generalize(
     Parameters
     ----------
     estimator : estimator
-        An estimator of fitonce, or a pipeline that ends in one. Any other is refitted on every
-        training set and position, with a warning.
+        An estimator of fitonce, or a pipeline that ends in one. Any other is refitted, with a
+        warning.
     X : array of shape (n_samples, n_features, n_positions)
-        Epochs by channels by time points. Or (n_samples, n_features) with `neighbors` of equal
-        size.
+        Epochs by channels by time points. Or (n_samples, n_features) with `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
         Groups for the splitter.
     cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn. The folds are the same at all positions.
+        As in scikit-learn. All positions share the same folds.
     scoring : str, callable or None, default=None
         One score; None is the default score of the estimator.
-    neighbors : list of index arrays or boolean matrix, default=None
-        As in `permutation_test`.
+    neighbors : list of index arrays or bool matrix, default=None
+        As in `permutation_test`, of equal sizes.
     n_jobs : int, default=None
-        Number of training positions processed in parallel, with the current joblib backend.
+        Number of positions processed in parallel with joblib.
     params : dict, default=None
         Parameters for `fit`, such as ``sample_weight``.
     verbose : int, default=0
@@ -177,16 +175,13 @@ def generalize(
     Returns
     -------
     array of shape (n_positions, n_positions, n_folds)
-        Training position, test position, fold. (MNE's ``cross_val_multiscore`` with a
-        ``GeneralizingEstimator`` has the folds first.)
+        Training position, test position, fold.
 
     Notes
     -----
     Cost for T positions, n rows and p features: T decompositions; then T² products of n rows with
-    the weights of the folds (linear kernel), or T² kernel matrices of n×n. With the linear kernel,
-    fixed parameters and p < n, also after a StandardScaler, the weights of many positions are
-    computed together and need one product per fold. Tuned parameters and other pipelines are fitted
-    on every training set, T times the number of folds.
+    the weights of the folds (linear kernel), or T² kernel matrices of n×n. Tuned parameters and
+    pipelines are fitted on every training set.
 
     Examples
     --------

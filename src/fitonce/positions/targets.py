@@ -67,39 +67,32 @@ def permutation_test_targets(
     """Test which targets are predicted better than chance, with corrections for multiple targets.
 
     The rows of all targets are permuted in the same way, and every target is scored again by
-    cross-validation, including tuning. So the null scores form a joint distribution. The
-    distribution of their maximum over targets, or of the mass of clusters, corrects for the number
-    of targets, whatever their dependence.
+    cross-validation, including tuning. The distribution of the maximum over targets, or of the mass
+    of clusters, corrects for their number, whatever their dependence.
 
     Parameters
     ----------
     estimator : KernelRidge, or a Pipeline that ends in one
-        Its kernel must be fixed. alpha may be tuned, for each target (``alpha_per_target=True``) or
-        for all; it is then chosen again on every training set of every permutation. The steps of a
-        pipeline are fitted on each training set, without y.
+        With a fixed kernel. A tuned alpha is chosen again on every training set of every
+        permutation. The steps of a pipeline are fitted on each training set, without y.
     X : array-like of shape (n_samples, n_features)
         Rows, or the square kernel matrix for ``kernel="precomputed"``.
     y : array of shape (n_samples, n_targets)
         Targets; an ``np.memmap`` is read block by block.
     groups : array-like of shape (n_samples,), default=None
-        Groups for the splitters and for `exchange`: runs, sessions, subjects.
+        Groups for the splitter and for `exchange`.
     cv : int, splitter, iterable of splits or None, default=None
         As in scikit-learn. The folds must not depend on y.
     n_permutations : int, default=1000
         Number of permutations of the rows to draw.
     scoring : {"r2", "correlation", "neg_mean_squared_error"}, default="r2"
-        The score of every target: R², the correlation r with the held-out predictions, or minus the
-        mean squared error.
+        The score of every target.
     permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
-        How targets are permuted relative to the folds; see `fitonce.permutation_test_score`. By
-        default, each row's targets are permuted together with its fold. "free" keeps the folds,
-        which takes a tenth of the time, and is valid if the targets have no designed order.
+        How targets are permuted relative to the folds; see `fitonce.permutation_test_score`. "free"
+        takes a tenth of the time, and is valid if the targets have no designed order.
     exchange : {"rows", "within", "whole", "sign", "shift"} or None, default=None
-        How rows can be exchanged under the null hypothesis. None: freely within each of the
-        `groups`, or all of them without groups. "rows": freely, whatever the groups. "whole":
-        groups of equal size are exchanged as blocks, with their rows in order. "shift": the rows
-        of each group are shifted circularly, for time series, whose neighboring rows resemble each
-        other. "sign": the signs of rows (or of groups) are flipped.
+        How rows can be exchanged; see there. "whole" keeps the rows of a group in order, "shift" is
+        for time series.
     pooled : bool, default=False
         Whether to compute one score over all held-out predictions instead of the mean over folds.
     alternative : {"greater", "less", "two-sided"}, default="greater"
@@ -110,12 +103,13 @@ def permutation_test_targets(
         Neighboring targets whose own p-value is at most this (default 0.05), or whose score is at
         least this, form clusters.
     exact : bool or "auto", default="auto"
-        Whether to use every permutation once; "auto" does so if there are at most `n_permutations`.
+        Whether to use every distinct labeling once; "auto" does so if there are at most
+        `n_permutations`.
     random_state : int, RandomState or None, default=0
         Seed for the permutations.
     checkpoint : path, default=None
-        A file that is updated every few permutations. A run with the same arguments resumes from
-        it, with the identical result. Needs an integer `random_state`.
+        A file that is updated as the test goes on. The same call resumes from it, with the
+        identical result. Needs an integer `random_state`.
     verbose : int, default=0
         If above 0, print progress.
 
@@ -129,9 +123,6 @@ def permutation_test_targets(
     Exact: scores equal those of literal refits up to rounding. Cost per permutation: n²
     multiplications for every target and candidate alpha. Memory: about 40 bytes per permutation
     and target.
-
-    One long series has few distinct circular shifts, and its two ends must be alike. Pass runs as
-    groups.
 
     Examples
     --------
