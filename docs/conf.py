@@ -50,6 +50,22 @@ autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
+numpydoc_validation_checks = {
+    *("GL08", "RT01", "RT03"),  # described, with what is returned
+    *("PR02", "PR03", "PR04", "PR06", "PR07"),  # parameters: known, in order, with type and words
+    *("SS02", "SS05"),  # one sentence, as an order
+}
+numpydoc_validation_exclude = {  # what one line describes
+    r"\.rows\.(\w*Rows)\.",
+    r"\.rows\.is_rows",
+    r"\.KernelSum\.",
+    r"\.TunedPipeline\.(plain|fit_transform)",
+    r"\.Subsampling\.fit_transform",
+    r"\.KernelCommittee\w+\.(describe|estimators|score)",
+    r"\.(Assessment|ModelComparison|PrevalenceTest)\.",
+    r"\.(corrected|plot)$",
+    r"\.preparation\.\w+\.(fit|transform)",
+}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

@@ -17,7 +17,6 @@ import numpy as np
 def delayed(X: Any, delays: Sequence[int] = (1, 2, 3, 4), runs: Any = None) -> np.ndarray:
     """Put features at several delays side by side: a finite impulse response for every feature.
 
-    A delayed response is a weighted sum of earlier features, and the model finds the weights.
     Delays do not cross from one run to the next: at the start of a run, missing values are zero.
 
     Parameters

@@ -28,10 +28,8 @@ class ClippedScaler(StandardScaler):
 
         z = (x - m)/s ↦ z/√(1 + (z/limit)²)
 
-    which is nearly z in the middle and never exceeds the limit (Holzmüller et al. 2024). A row
-    that lies far outside the training rows comes near their edge instead, so that a linear or
-    polynomial kernel does not extrapolate, and an outlier among the training rows has no kernel
-    value out of all proportion. Missing values stay missing.
+    which is nearly z in the middle and never exceeds the limit (Holzmüller et al. 2024), so that no
+    kernel extrapolates far outside the training rows. Missing values stay missing.
 
     Parameters
     ----------
@@ -158,10 +156,8 @@ class RelevanceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         x_j ↦ x_j a_j/√(mean a²)
 
-    A kernel of distances then nearly passes over columns that say nothing, of which it otherwise
-    sees as much as of all others. The importances depend on the labels of all training rows:
-    scikit-learn's and this package's functions for cross-validation find them anew on each training
-    set, and so does a committee that has such a member.
+    A kernel of distances then nearly passes over columns that say nothing. The importances depend
+    on the labels of all training rows: cross-validation finds them anew on each training set.
 
     Parameters
     ----------

@@ -131,12 +131,9 @@ def held_out_discriminant(H: Array, y: Any, test_sets: Iterable[Any]) -> list[He
     Notes
     -----
     Exact: equal to deleting the rows, fitting the smoother to the indicators of the others and
-    solving the eigenproblem there. Cost: one product H Y, then O(m³ + m²c + c³) for a test set of m
-    rows. The fitted values of the training rows are not formed, since ŶᵀY follows from the test
-    rows.
-
-    The projections of the paper have WᵀS_wW = I; these are √ν times as long, so that the classes
-    have unit covariance.
+        solving the eigenproblem there. Cost: one product H Y, then O(m³ + m²c + c³) for a test set
+        of m
+    rows. The projections of the paper have WᵀS_wW = I; these are √ν times as long.
 
     For permutation tests, compute a kernel matrix from H: with ``K = H (I - H)⁻¹``,
     ``KernelFisherDiscriminant("precomputed", alpha=1, fit_intercept=False, readout="centroid")``

@@ -122,8 +122,8 @@ def raetsch_splits(
     are only in the archive.
 
     Split s is ``default_rng([2001, s]).permutation(n_samples)``: the first n_train rows are for
-    training, the next n_test for testing. The sizes are the published ones. A `start` beyond the
-    published number gives further splits, for example for choosing defaults.
+    training, the next n_test for testing. A `start` beyond the published number gives further
+    splits.
 
     Parameters
     ----------

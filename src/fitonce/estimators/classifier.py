@@ -177,32 +177,27 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         confidence : float, default=0.9
             The desired coverage, 1 - α: the share of new rows whose label is in the set.
         method : {"jackknife+", "cv+", "jackknife-minmax", "full"}, default="jackknife+"
-            Guarantees for rows that are exchangeable with the training rows, and for parameters
-            that were not tuned on them: the coverage is at least 1 - α for "full" and
-            "jackknife-minmax", 1 - 2α for "jackknife+", and 1 - 2α - √(2/n) for "cv+". If `fit` was
-            given groups, whole groups are left out and counted.
+            Guaranteed coverage for exchangeable rows and parameters that were not tuned on them: at
+            least 1 - α for "full" and "jackknife-minmax", 1 - 2α for "jackknife+", 1 - 2α - √(2/n)
+            for "cv+". If `fit` was given groups, whole groups are left out and counted.
         per_class : bool, default=False
-            Whether the coverage holds for the rows of each class (Mondrian sets): a candidate is
-            compared with the training rows of its own class only. Otherwise it holds for all rows
-            together, and a rare class can be missing from nearly all sets of its own rows. A class
-            with fewer than confidence/(1 - confidence) rows (nine at 0.9) is then in every set.
+            Whether the coverage holds for the rows of each class (Mondrian sets). Otherwise a rare
+            class can be missing from nearly all sets of its own rows. A class with fewer than
+            confidence/(1 - confidence) rows is then in every set.
         cv : int, splitter or iterable of splits, default=None
-            The folds of "cv+", which leave out every row once; by default those of the estimator's
-            `cv`, else ten random folds.
+            The folds of "cv+"; by default those of the estimator's `cv`, else ten random folds.
         confounds : table or array, default=None
             The confounds of these rows, if the model was fitted with confounds.
 
         Returns
         -------
         array of bool, shape (m, n_classes)
-            Whether each of `classes_` is in the set. If a set contains several classes, the model
-            cannot decide between them. Where the error rate is below 1 - confidence, some sets
-            must be empty to miss that share.
+            Whether each of `classes_` is in the set.
 
         Notes
         -----
-        Classes are compared by decision values before calibration: by how far the best other class
-        is above them. Exact: equal to n refits (k for "cv+").
+                Classes are compared by decision values before calibration. Exact: equal to n refits
+                (k for "cv+").
 
         Examples
         --------

@@ -39,15 +39,13 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
     Parameters
     ----------
     members : list of estimators, default=None
-        `KernelFisherDiscriminant` and `LeastSquaresSVC`, with fixed or tuned parameters, and
-        pipelines that end in one. The default is discriminants with four kernels, and two more
-        behind `NormalScores` and `RelevanceScaler` of `fitonce.preparation`, where they suit the
-        rows.
+        Estimators for classes, with fixed or tuned parameters, and pipelines that end in one. The
+        default is discriminants with four kernels, and two more behind `NormalScores` and
+        `RelevanceScaler` of `fitonce.preparation`.
     cv : int, splitter, iterable of splits or None, default=None
-        The splits for the held-out probabilities of all members: leave-one-out if None
-        (leave-one-group-out if groups are given). Members that learn more than a closed form can
-        leave out (``refine=True``, or a step of a pipeline that uses labels) are evaluated with
-        the splits of `cv`, or with five folds in which they learn on the training rows.
+        The splits for held-out outputs of all members: leave-one-out if None (leave-one-group-out
+        if groups are given). Members that learn more than a closed form can leave out
+        (``refine=True``, a step that uses labels) take these splits, or five folds.
     n_jobs : int or None, default=None
         Number of `members` searched in parallel with joblib.
 
@@ -64,9 +62,7 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
     temperature_, floor_ : float
         The temperature of the mixture and its smallest probability.
     held_out_proba_ : array of shape (n_samples, n_classes)
-        The mixture of the held-out probabilities of the members, each calibrated on other rows.
-        The weights depend on all rows. For probabilities that do not depend on the row at all, use
-        `cross_val_predict`.
+        The mixture of the held-out probabilities of the members; the weights depend on all rows.
     best_score_ : float
         Minus the log-loss of `held_out_proba_`.
     n_features_in_, feature_names_in_
@@ -74,11 +70,9 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
 
     Notes
     -----
-    Steps of a pipeline that use no labels are fitted once to all rows, without their weights, and
-    the held-out outputs of its model are those given that preparation. In cross-validation, every
-    training set chooses its own members and weights (route "per-fold"). A permutation test fits the
-    committee for every labeling, with a warning. `decision_function`
-    is log p for several classes and log(p_1/p_0) for two, so that it agrees with `predict`.
+    Steps of a pipeline that use no labels are fitted once to all rows. In cross-validation, every
+    training set chooses its own members and weights. A permutation test fits the committee for
+    every labeling, with a warning.
 
     Cost: one decomposition for each kernel, O(n³), as in the searches of the members; each
     candidate adds O(n²).
@@ -212,14 +206,12 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
     Parameters
     ----------
     members : list of estimators, default=None
-        `KernelRidge` estimators, with fixed or tuned parameters, and pipelines that end in one. The
-        default is four kernels, and two more behind `NormalScores` and `RelevanceScaler` of
-        `fitonce.preparation`, where they suit the rows.
+        `KernelRidge` estimators, and pipelines that end in one; the default as in
+        `KernelCommitteeClassifier`.
     cv : int, splitter, iterable of splits or None, default=None
-        The splits for the held-out predictions of all members: leave-one-out if None
-        (leave-one-group-out if groups are given). Members that learn more than a closed form can
-        leave out (``refine=True``, or a step of a pipeline that uses labels) are evaluated with
-        the splits of `cv`, or with five folds in which they learn on the training rows.
+        The splits for held-out outputs of all members: leave-one-out if None (leave-one-group-out
+        if groups are given). Members that learn more than a closed form can leave out
+        (``refine=True``, a step that uses labels) take these splits, or five folds.
     n_jobs : int or None, default=None
         Number of `members` searched in parallel with joblib.
 
@@ -228,14 +220,12 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
     members_ : list of estimators and pipelines
         The members with a weight, fitted on all rows; largest weights first.
     weights_ : array of shape (n_members,)
-        Weights of the members; they sum to one. Several targets share them, each scaled by its
-        standard deviation.
+        Weights of the members, which sum to one; several targets share them.
     candidates_ : dict
         All candidates: ``name``, ``score`` (minus the held-out squared error of each alone, in
         units of the variance) and ``weight``.
     held_out_prediction_ : array of shape (n_samples,) or (n_samples, n_targets)
-        The mixture of the held-out predictions of the members. The weights depend on all rows. For
-        predictions that do not depend on the row at all, use `cross_val_predict`.
+        The mixture of the held-out predictions of the members; the weights depend on all rows.
     best_score_ : float
         Minus the squared error of `held_out_prediction_`, in units of the variance.
     n_features_in_, feature_names_in_

@@ -32,9 +32,8 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Random blocks of `n_average` rows of one class are replaced by their mean in the feature space
     of the kernel; for the linear kernel, this is the mean of the rows. With A the matrix that makes
     means of rows, the estimator is fitted to the kernel A K Aᵀ of the averages, each weighted by
-    its number of rows (or sum of weights). Its decomposition has size n/`n_average` instead of n,
-    and averages have less noise than rows. Predictions are for single rows, which are never
-    averaged.
+    its number of rows (or sum of weights), which has the size n/`n_average`. Predictions are for
+    single rows.
 
     Parameters
     ----------
@@ -62,14 +61,9 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Cross-validation and permutation tests refit (route "refit"), and every training set averages
-    its own rows. There are no probabilities, since averages are less noisy than rows;
-    scikit-learn's CalibratedClassifierCV adds them. Averages of g rows have a g-th of the scatter
-    of the rows: the decision values of a discriminant are those of its rule with the scatter of
-    single rows.
-
-    The kernel of all rows is computed for every gamma, and prediction needs all training rows. For
-    regression, use `landmarks` or `Subsampling`.
+    Cross-validation and permutation tests refit. There are no probabilities; scikit-learn's
+    CalibratedClassifierCV adds them. The decision values of a discriminant are those of its rule
+    with the scatter of single rows. Prediction needs all training rows.
 
     References
     ----------

@@ -308,22 +308,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         confidence : float, default=0.9
             The desired coverage, 1 - α: the share of new rows inside their interval.
         method : {"jackknife+", "cv+", "jackknife-minmax", "full"}, default="jackknife+"
-            Guarantees for rows that are exchangeable with the training rows, and for parameters
-            that were not tuned on them: the coverage is at least 1 - α for "full" and
-            "jackknife-minmax", 1 - 2α for "jackknife+", and 1 - 2α - √(2/n) for "cv+". In practice,
-            "jackknife+", "cv+" and "full" are close to 1 - α, and "jackknife-minmax" is above it.
-            If `fit` was given groups, whole groups are left out and counted.
+            Guaranteed coverage for exchangeable rows and parameters that were not tuned on them: at
+            least 1 - α for "full" and "jackknife-minmax", 1 - 2α for "jackknife+", 1 - 2α - √(2/n)
+            for "cv+". If `fit` was given groups, whole groups are left out and counted.
         cv : int, splitter or iterable of splits, default=None
-            The folds of "cv+", which leave out every row once; by default those of the estimator's
-            `cv`, else ten random folds.
+            The folds of "cv+"; by default those of the estimator's `cv`, else ten random folds.
         union : bool, default=False
-            For "full", whose set of values can have gaps: whether to return a list with the
-            intervals (k, 2) of each row instead of one interval around them.
+            For "full", whose set of values can have gaps: whether to return a list of the intervals
+            (k, 2) of each row.
         scaled : bool, default=False
-            Whether the width of the interval follows the deviation of the Gaussian process at the
-            row (see `predict`), so that it grows away from the training rows; the guarantee stays.
-            For "jackknife+" and "jackknife-minmax" without groups, landmarks or confounds, and
-            ``penalty="function"``.
+            Whether the width follows the deviation of the Gaussian process at the row, so that it
+            grows away from the training rows. For "jackknife+" and "jackknife-minmax" without
+            groups, landmarks or confounds, and ``penalty="function"``.
         confounds : table or array, default=None
             The confounds of these rows, if the model was fitted with confounds.
 
@@ -335,9 +331,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Notes
         -----
         Exact: equal to n refits (k for "cv+"). With the decomposition of the fit, it takes O(n²)
-        for each new row. If parameters were tuned on the same rows, the guarantee is approximate:
-        nominal 90 % intervals of models tuned on 20 rows covered 86 % ("jackknife-minmax" 91 %);
-        see the guide on uncertainty.
+        for each new row. If parameters were tuned on the same rows, the guarantee is approximate.
 
         Examples
         --------

@@ -63,9 +63,9 @@ def permutation_test_score(
     """Test the significance of a cross-validated score with permutations: scikit-learn's function,
     by the fastest route.
 
-        All permuted labelings are the columns of one matrix product. The score equals that of
-        ``sklearn.model_selection.permutation_test_score``. By default, the null scores
-    are drawn in another way, which is valid in cases where scikit-learn's is not: see `permute`.
+    All permuted labelings are the columns of one matrix product. The score equals that of
+    ``sklearn.model_selection.permutation_test_score``. By default, the null scores are drawn in
+    another way, which is valid in cases where scikit-learn's is not: see `permute`.
 
     Parameters
     ----------
@@ -132,8 +132,7 @@ def permutation_test_score(
 
     Notes
     -----
-        Exact: scores equal those of literal refits up to rounding. Cost on route "one" with n rows
-        and
+    Exact: scores equal those of literal refits up to rounding. Cost on route "one" with n rows and
     P permutations of c classes: O(n³) once; one product of n×n with n×P(c-1); O(n m) per column and
     O(n m²) per placement of the folds, for folds of m rows.
 

@@ -92,24 +92,20 @@ def save(
     """Save a model to a file that `load` can read. The loaded model gives bit-identical
     predictions.
 
-    The file is a skops archive: data and names of classes, no code, no pickle. It is written
-    completely or not at all; until then, an existing file stays unchanged. The n×n decomposition
-    is not stored, so `at` and `verify` of a loaded model need a new fit. A model fitted on torch
-    or CuPy arrays is stored and loaded as a NumPy model.
+    The file is a skops archive: data and names of classes, no code. It is written completely or not
+    at all. The n×n decomposition is not stored, so `at` and `verify` of a loaded model need a new
+    fit. A model fitted on torch or CuPy arrays is loaded as a NumPy model.
 
     Parameters
     ----------
     model : estimator
-        An estimator of fitonce, fitted or not, or a scikit-learn estimator that contains one, such
-        as a Pipeline with a ColumnTransformer.
+        An estimator of fitonce, fitted or not, or a scikit-learn estimator that contains one.
     path : str or path
         The file; its usual ending is ``.skops``.
     metadata : mapping, default=None
-        Anything that JSON can represent; read it with `read_metadata`. NumPy numbers and arrays
-        become numbers and lists.
+        Anything that JSON can represent; read it with `read_metadata`.
     trusted : list of str or type, default=()
-        Further classes that the model may contain, such as your own transformer, or a tree of
-        scikit-learn. Pass the same list to `load`.
+        Further classes that the model may contain. Pass the same list to `load`.
 
     Returns
     -------

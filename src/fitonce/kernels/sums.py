@@ -36,16 +36,12 @@ class KernelSum(BaseEstimator):
     Parameters
     ----------
     kernels : list of (name, kernel, columns)
-        As in scikit-learn's ColumnTransformer. The kernel is a name known to the estimators
-        ("linear", "rbf", …), a callable on matrices, or a precomputed matrix. Columns are a slice,
-        indices, a mask, or names of a data frame. A precomputed matrix (N, N) contains the kernel
-        between all rows that will ever be used; its single column of X gives the index of each row
-        in the matrix.
+        As in scikit-learn's ColumnTransformer. The kernel is a name, a callable on matrices, or a
+        precomputed matrix (N, N), whose single column of X gives the index of each row in it.
     weights : "tune", "equal", sequence or dict of numbers, default="tune"
-        Weight θ of each kernel, in order or by name; weights must not be negative. "tune" minimizes
-        the held-out squared error of the targets with its exact gradient, together with alpha and
-        the tuned gammas; the criterion of the estimator chooses among the results of several
-        starting points. "equal" gives every kernel the same share, without using the targets.
+        Weight θ ≥ 0 of each kernel, in order or by name. "tune" minimizes the held-out squared
+        error of the targets, together with alpha and the tuned gammas; the criterion of the
+        estimator chooses among several starting points. "equal" gives every kernel the same share.
     gamma : "tune", "scale", "auto", float or dict, default="tune"
         For every kernel that has one, or by name; kernels that are not named are tuned. Tuning
         works for kernels based on distances, not for "poly" and "sigmoid".

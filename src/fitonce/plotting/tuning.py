@@ -87,9 +87,6 @@ class _SearchDisplay(Display):
 class RegularizationPathDisplay(_SearchDisplay):
     """The criterion as a function of alpha for every kernel width, with the chosen model marked.
 
-    Losses are drawn as losses (lower is better); AUC and R² as scores. It is recommended to use
-    `from_estimator`.
-
     Parameters
     ----------
     alphas : array of shape (n_candidates,)

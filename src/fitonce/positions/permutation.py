@@ -127,11 +127,11 @@ def permutation_test(
 
     Notes
     -----
-        Exact: scores equal those of literal refits up to rounding. Cost per position with n rows, p
+    Exact: scores equal those of literal refits up to rounding. Cost per position with n rows, p
     features, P permutations of two classes and k folds: O(n p²) once, O(n³/k²) for every placement
     of the folds, one product of n×n with n×P, and P n²/k. Pipelines and tuned models are decomposed
-    on every training set of every placement, but for a StandardScaler before a linear model with
-    p < n.
+    on every training set of every placement, but for a StandardScaler before a linear model with p
+    < n.
 
     Examples
     --------

@@ -89,8 +89,7 @@ def write_report(
     """Write one HTML file that explains a fitted model and, if it may contain data, lets the reader
     try other settings.
 
-    The file needs no network and no other file. It is written completely before it gets its name:
-    an interrupted call leaves nothing behind, or the file that was there before.
+    The file needs no network and no other file. It is written completely or not at all.
 
     Parameters
     ----------
@@ -102,29 +101,25 @@ def write_report(
         The data that the model was fitted on, in the same order. For a pipeline, the report shows
         the columns as given; the explorer works on the transformed columns.
     assessment : Assessment, default=None
-        The result of `fitonce.assess`: nested scores with intervals, baseline, calibration and
-        permutation test. None makes it, without a permutation test: a tuned model is fitted again
-        in every fold. Several targets have none.
+        The result of `fitonce.assess`. None makes it, without a permutation test.
     feature_names, row_names : sequences, default=None
         Names of columns and rows; by default those of the data frame.
     title : str, default=None
         Heading of the page.
     include_data : bool, default=True
-        Whether to include the training rows in the page. Without them, there is no table of rows
-        and no plot of single rows, and the explorer shows only errors.
+        Whether to include the training rows in the page, and what shows single rows.
     sample_weight, groups, confounds : arrays, default=None
         The weights, groups and confounds that the model was fitted with; weights and groups are
         needed only for models loaded from a file.
     verification : Verification, default=None
         The result of ``model.verify()``, to be quoted in the methods section.
     others : ModelComparison, default=None
-        Other kinds of models on the same held-out rows, shown in the first table: the result of
-        ``fitonce.compare({"this model": assessment}, {"linear model": …}, X, y)``.
+        Other models on the same held-out rows: the result of ``fitonce.compare``, the assessment
+        first.
     origin : Origin, default=None
-        Names of the data and the target, columns left out, treatment of missing values; and the
-        total number of rows, if X and y are a sample.
+        Names of the data and the target, columns left out, treatment of missing values.
     max_megabytes : float, default=2
-        Largest size of the page. If needed, the explorer has fewer positions or is left out.
+        Largest size of the page; the explorer makes room.
     progress : callable, default=None
         Called as ``progress("explorer", done, total)`` after every position of the explorer.
 

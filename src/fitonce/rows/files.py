@@ -47,9 +47,8 @@ def open_rows(
     ----------
     source : path, array, callable, list or iterator
         A Parquet, Arrow/Feather or CSV/TSV file; a (memory-mapped) array; a function that returns a
-        new iterator over blocks; a list of blocks; or an iterator that can be read only once, which
-        is first copied to a temporary file. A block is an array (k, n_features), a pair of features
-        and targets, or a triple with weights.
+        new iterator over blocks; a list of blocks; or an iterator, which is first copied to a
+        temporary file. A block is X, (X, y) or (X, y, weights).
     target, weight : str, optional
         The columns of a file with the targets and the weights of the rows. They are read into
         memory.

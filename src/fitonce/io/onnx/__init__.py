@@ -34,34 +34,27 @@ def to_onnx(
     """Export a fitted model as an ONNX graph, for onnxruntime and other programs without Python.
 
     A classifier has the outputs ``label`` (n,), ``probabilities`` (n, n_classes) if the model has
-    them, and ``decision``, with the shape of ``decision_function``. A regression has
-    ``prediction``. For rows with NaN or infinities, which the model refuses, numbers are NaN and
-    the label is none of the classes: ``""``, NaN, or -2⁶³. The input is ``X`` (n, n_features). If
-    a pipeline takes columns of strings, there is one input (n, 1) for every column, with the name
-    of the column; a missing string is the empty string.
+    them, and ``decision``. A regression has ``prediction``. For rows with NaN or infinities,
+    numbers are NaN and the label is none of the classes: ``""``, NaN, or -2⁶³. The input is ``X``
+    (n, n_features), or one input (n, 1) for every column where some are strings.
 
-    The graph is run on the given rows, or on the training rows that the model keeps, and compared
-    with the model itself in float64 on the same (rounded) rows. The largest difference, relative
-    to the largest value of that output, is stored in the graph: see `measured_error`.
+    The graph is run on rows and compared with the model itself. The largest difference, relative to
+    the largest value of that output, is stored in the graph: see `measured_error`.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator or committee of fitonce with any kernel except a Python function; or a
-        Pipeline that ends in one, after StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler,
-        SimpleImputer, OneHotEncoder, PCA, feature selection, ColumnTransformer and pipelines of
-        these.
+        A fitted estimator or committee of fitonce, or a Pipeline that ends in one, after scalers,
+        SimpleImputer, OneHotEncoder, PCA, feature selection and ColumnTransformer.
     X : array-like or data frame, default=None
-        Rows for measuring the error. None uses the training rows of the model (its landmarks, if it
-        has them); for a pipeline, this measures only the last step. Required for
-        ``kernel="precomputed"``.
+        Rows for measuring the error. None uses the training rows (or landmarks) that the model
+        keeps; for a pipeline, this measures only the last step.
     path : str or path, default=None
         A file to write, completely or not at all.
     dtype : {"float32", "float64"}, default="float32"
         Type of the input and of the outputs.
     arithmetic : {"float64", "float32"}, default="float64"
-        Type of the internal computations. In float32, large terms of opposite sign cancel, the more
-        the smaller alpha is. Use it for devices without float64.
+        Type of the internal computations; float32 loses digits at small alpha.
     tolerance : float, default=1e-6
         Largest acceptable difference.
 
