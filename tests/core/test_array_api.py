@@ -195,57 +195,36 @@ def test_namespaces_do_not_mix(estimator, xp):
 @every_estimator
 def test_refusals(estimator, xp):
     X, y = rows_for(estimator, N, n_targets=2)
-    bad = X.copy()
+    bad, labels = X.copy(), xp.asarray(y)
     bad[2, 1] = np.nan
-    model = estimator(alpha=0.4).fit(xp.asarray(X), xp.asarray(y))
-    for call, match in (
-        (lambda: estimator().fit(xp.asarray(bad), xp.asarray(y)), "NaN or infinity.*impute"),
-        (lambda: model.predict(xp.asarray(bad)), "NaN or infinity"),
-        (lambda: model.predict(xp.asarray(X[:, :2])), "X has 2 features, but .* is expecting 3"),
-        (lambda: model.predict(xp.asarray(X[:, :0])), r"0 feature\(s\)"),
-        (lambda: estimator().fit(xp.asarray(X[:, 0]), xp.asarray(y)), "Expected 2D array, got 1D"),
-        (
-            lambda: estimator().fit(xp.asarray(X[:1, :]), xp.asarray(y[:1])),
-            "minimum of 2 is required",
-        ),
-        (lambda: estimator().fit(xp.asarray(X[:, :0]), xp.asarray(y)), "minimum of 1 is required"),
-        (
-            lambda: estimator().fit(xp.asarray(X), xp.asarray(y[:-1])),
-            "inconsistent numbers of samples",
-        ),
-        (lambda: estimator().fit(xp.asarray(X), None), "y is None"),
-        (lambda: estimator().fit(xp.asarray(X * 1j), xp.asarray(y)), "Complex data not supported"),
-        (
-            lambda: estimator().fit(
-                xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(-np.ones(N))
-            ),
-            "not negative",
-        ),
-        (
-            lambda: estimator(kernel="precomputed").fit(xp.asarray(X), xp.asarray(y)),
-            "square kernel matrix",
-        ),
-        (
-            lambda: estimator(kernel="precomputed").fit(
-                xp.asarray(np.triu(X @ X.T)), xp.asarray(y)
-            ),
-            "must be symmetric",
-        ),
-        (
-            lambda: estimator(kernel="poly", gamma=1e9, degree=60).fit(
-                xp.asarray(X), xp.asarray(y)
-            ),
-            "overflow",
-        ),
-        (
-            lambda: estimator(kernel="sigmoid", gamma=1.0, coef0=-1.0, alpha=1e-3).fit(
-                xp.asarray(X), xp.asarray(y)
-            ),
-            'penalty="dual"',
-        ),
+    model, given = estimator(alpha=0.4).fit(xp.asarray(X), labels), {"kernel": "precomputed"}
+    steep = {"kernel": "poly", "gamma": 1e9, "degree": 60}
+    indefinite = {"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0, "alpha": 1e-3}
+    for match, rows, targets, settings in (
+        ("NaN or infinity.*impute", bad, labels, {}),
+        ("NaN or infinity", np.where(np.isnan(bad), np.inf, bad), labels, {}),
+        ("Expected 2D array, got 1D", X[:, 0], labels, {}),
+        (r"1 sample\(s\).*minimum of 2 is required", X[:1, :], xp.asarray(y[:1]), {}),
+        (r"0 feature\(s\).*minimum of 1 is required", X[:, :0], labels, {}),
+        ("inconsistent numbers of samples", X, xp.asarray(y[:-1]), {}),
+        ("y is None", X, None, {}),
+        ("Complex data not supported", X * 1j, labels, {}),
+        ("square kernel matrix", X, labels, given),
+        ("must be symmetric", np.triu(X @ X.T), labels, given),
+        ("overflow", X, labels, steep),
+        ('penalty="dual"', X, labels, indefinite),
     ):
         with pytest.raises(ValueError, match=match):
-            call()
+            estimator(**settings).fit(xp.asarray(rows), targets)
+    with pytest.raises(ValueError, match="not negative"):
+        estimator().fit(xp.asarray(X), labels, sample_weight=xp.asarray(-np.ones(N)))
+    for match, rows in (
+        ("NaN or infinity", bad),
+        ("X has 2 features, but .* is expecting 3", X[:, :2]),
+        (r"0 feature\(s\)", X[:, :0]),
+    ):
+        with pytest.raises(ValueError, match=match):
+            model.predict(xp.asarray(rows))
     assert model.predict(xp.asarray(X[:1, :])).shape[0] == 1
 
 

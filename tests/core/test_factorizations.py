@@ -66,7 +66,7 @@ def answers(
         "leave one out": smoother.leave_one_out(targets, mus).residual,
         "fit": fitted.residual,
         "coefficients": mu * dual,
-        "free": smoother.bias_coef(Y, dual),
+        "free": smoother.free_coef(Y, dual)[0],
         "inside": mu * smoother.inside(Y, dual, mu),
         "scatter": smoother.residual_scatter(targets, mus),
         "map": smoother.residual_map(mu)(Y.T),

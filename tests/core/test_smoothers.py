@@ -27,7 +27,7 @@ def check_fit(case: Case) -> None:
         case.close(fitted.values / case.s, model.predict(case.K, case.unpenalised), mu, scale)
         dual = smoother.dual_coef(fitted, mu)
         case.close(case.s * dual, model.alpha, mu)
-        beta = smoother.bias_coef(case.scaled_Y, dual)
+        beta, _ = smoother.free_coef(case.scaled_Y, dual)
         columns = reference.unpenalised_columns(case.n, case.intercept, case.unpenalised)
         if columns.shape[1]:
             case.close(

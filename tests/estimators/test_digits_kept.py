@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.model_selection
-from mpmath import mp
 from sklearn.datasets import load_wine
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
@@ -40,39 +39,6 @@ def test_wine_as_it_comes_agrees_with_refits():
     model = KernelFisherDiscriminant(gamma=2.9e-11, alpha=2.9e-11).fit(X, y)
     assert model.verify(3).max_deviation < 1e-6
     assert deviation(KernelFisherDiscriminant(gamma=2.9e-11, alpha=2.9e-11), X, y) < 1e-6
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential", "matern52"])
-def test_very_smooth_kernels_against_many_digits(kernel, data):
-    X, y = (part[:20] for part in data)
-    gamma = alpha = 1e-9
-    model = KernelRidge(alpha, kernel=kernel, gamma=gamma).fit(X, y.astype(float))
-    with mp.workdps(50):
-        expected = exact_ridge(kernel, X, y, X[:4] + 0.1, gamma, alpha)
-    np.testing.assert_allclose(model.predict(X[:4] + 0.1), expected, rtol=1e-7)
-    assert model.verify(3).max_deviation < 1e-7
-
-
-def exact_ridge(kernel, X, y, new, gamma, alpha) -> list[float]:
-    """k(x, X)α + b of [K + αI, 1; 1ᵀ, 0] [α; b] = [y; 0]."""
-    n = len(X)
-
-    def k(a, b):
-        steps = [mp.mpf(float(u)) - mp.mpf(float(v)) for u, v in zip(a, b, strict=True)]
-        squared = sum(d**2 for d in steps)
-        if kernel == "matern52":
-            u = mp.sqrt(5 * squared) * mp.mpf(gamma)
-            return (1 + u + u**2 / 3) * mp.exp(-u)
-        sizes = {"rbf": squared, "exponential": mp.sqrt(squared)}
-        return mp.exp(-mp.mpf(gamma) * sizes.get(kernel, sum(abs(d) for d in steps)))
-
-    A = mp.matrix(n + 1, n + 1)
-    for i in range(n):
-        for j in range(n):
-            A[i, j] = k(X[i], X[j]) + (mp.mpf(alpha) if i == j else 0)
-        A[i, n] = A[n, i] = 1
-    solution = mp.lu_solve(A, mp.matrix([*map(float, y), 0.0]))
-    return [float(sum(k(x, X[j]) * solution[j] for j in range(n)) + solution[n]) for x in new]
 
 
 @pytest.mark.parametrize("offset", [1e4, 1e7])

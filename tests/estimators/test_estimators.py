@@ -16,7 +16,6 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import (
-    GridSearchCV,
     GroupKFold,
     KFold,
     LeaveOneGroupOut,
@@ -27,8 +26,6 @@ from sklearn.model_selection import (
     StratifiedKFold,
     TimeSeriesSplit,
 )
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
@@ -687,12 +684,3 @@ def test_transform_goes_to_pandas():
     assert_close(projected.to_numpy(), plain.fit(X, y).transform(X))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"a": "z"}))
-
-
-@every_estimator
-def test_company_of_scikit_learn(estimator):
-    X, y = rows_for(estimator, N)
-    pipeline = make_pipeline(StandardScaler(), estimator(gamma="scale"))
-    kernels = {f"{estimator.__name__.lower()}__kernel": ["rbf", "linear"]}
-    assert GridSearchCV(pipeline, kernels, cv=3).fit(X, y).best_score_ > 0.2
-    assert estimator().fit(X, y).score(X, y) > 0.5

@@ -26,14 +26,20 @@ def largest(X, gamma):
     return np.linalg.eigvalsh(K - K.mean(axis=1, keepdims=True))[-1]
 
 
-def exact(X, y, weights, points, gamma, alpha, penalty, tested):
+def exact(X, y, weights, points, gamma, alpha, penalty, tested, kernel="rbf"):
     """Σ w (y - Σα k - b)² + alpha times αᵀα, over weights for the kernel of a row, or αᵀKα."""
     with mp.workdps(80):
         rows = [[mp.mpf(float(v)) for v in row] for row in X]
         points = [[mp.mpf(float(v)) for v in row] for row in points]
 
         def k(a, b):
-            return mp.exp(-mp.mpf(gamma) * sum((u - v) ** 2 for u, v in zip(a, b, strict=True)))
+            steps = [abs(u - v) for u, v in zip(a, b, strict=True)]
+            squared = sum(step**2 for step in steps)
+            if kernel == "matern52":
+                u = mp.sqrt(5 * squared) * mp.mpf(gamma)
+                return (1 + u + u**2 / 3) * mp.exp(-u)
+            sizes = {"rbf": squared, "exponential": mp.sqrt(squared), "laplacian": sum(steps)}
+            return mp.exp(-mp.mpf(gamma) * sizes[kernel])
 
         m = len(points)
         Z = mp.matrix([[k(row, point) for point in points] + [1] for row in rows])
@@ -69,6 +75,16 @@ def test_models_of_all_rows(gamma, penalty, weighted):
         rest = np.arange(len(y)) != 3
         expected = exact(X[rest], y[rest], weights[rest], X[rest], *settings, X[3:4])
         np.testing.assert_allclose(model.held_out_prediction_[3], expected[0], atol=1e-8 * size)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential", "matern52"])
+def test_kernels_of_distances(kernel):
+    X, y, _ = data(20)
+    model = KernelRidge(1e-9, kernel=kernel, gamma=1e-9).fit(X, y)
+    new, settings = X[:4] + 0.1, (1e-9, 1e-9, "function")
+    expected = exact(X, y, np.ones(20), X, *settings, new, kernel)
+    np.testing.assert_allclose(model.predict(new), expected, rtol=1e-7)
+    assert model.verify(3).max_deviation < 1e-7
 
 
 def test_directions_of_landmarks_that_rounding_hides_are_told():

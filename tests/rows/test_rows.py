@@ -420,14 +420,6 @@ def test_it_is_refused_before_the_kernel_is_computed(monkeypatch):
         KernelRidge(kernel=kernel, alpha=1.0).fit(rows, np.arange(6000.0))
 
 
-def test_verbose_counts_the_rows_of_a_sample(capsys):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(1000, 2))
-    KernelRidge(1.0, verbose=1).fit(rows, rows[:, 0])
-    error = capsys.readouterr().err
-    assert "1,000 rows, 2 features, 10 kernels, most of them on 500 rows, exact: about" in error
-
-
 def test_verbose_says_what_it_takes(capsys):
     KernelFisherDiscriminant(alpha=1.0, verbose=1).fit(X, LABELS)
     error = capsys.readouterr().err
