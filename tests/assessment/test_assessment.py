@@ -209,7 +209,7 @@ def test_the_default_p_value_is_the_same_on_every_machine(monkeypatch):
     answer = assess(model, X, y, cv=3)
     assert answer.permutation.n_permutations_done == 999
     assert answer.permutation.pvalue == pytest.approx(1 / 1000)
-    assert "on a coarser lattice" in answer.permutation_statistic
+    assert "choosing among fewer settings" in answer.permutation_statistic
     assert next(iter(answer.permutation.scores)) == answer.score_name
 
 
@@ -237,7 +237,7 @@ def test_the_tested_model_compares_the_kernels_of_the_reported_one():
         coarse, X, y, cv=splitters(3, AssessedRows.of(model, X, y), 1, 0)[0]
     )
     assert answer.permutation.score == pytest.approx(np.mean(by_hand == y))
-    assert f"coarser lattice: {answer.permutation.score:.3f}" in str(answer)
+    assert f"fewer settings: {answer.permutation.score:.3f}" in str(answer)
 
 
 @pytest.mark.parametrize(("tested", "said"), [(0.59, True), (0.61, False)])

@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 import numpy as np
 import pytest
-from helpers_cli import FAST, N, pl, run, says, table, write_sheets
+from helpers_cli import FAST, N, pl, read_metadata, run, says, table, write_sheets
 
 import fitonce
 from fitonce.cli import model as cli_model
@@ -87,6 +87,49 @@ def test_times_and_durations_are_numbers():
     parts = taken_apart(span=span, clock=clock)
     assert parts.X["span"][1] == pytest.approx(1 / 24)
     assert parts.X["clock (hour)"][3] == 3.5
+
+
+# ---- ordered categories -------------------------------------------------------------------------
+
+
+def test_ordered_categories_are_one_number_of_which_new_rows_are_told(folder):
+    """Given by an option or by the type of a column, kept in the model file, without an effect of
+    how new rows are stored.
+    """
+    doses = [("low", "medium", None, "high")[i % 4] for i in range(N)]
+    frame = table().with_columns(dose=pl.Series(doses))
+    frame.write_csv("doses.csv")
+    enum = pl.Enum(["low", "medium", "high"])
+    frame.with_columns(pl.col("dose").cast(enum)).write_parquet("typed.parquet")
+    told = run("fit doses.csv -t label --no-page --ordered dose=low,medium,high", *FAST).stdout
+    assert "'dose': ordered, low < medium < high, used as one number" in told
+    run("fit typed.parquet -t label -q --no-page", *FAST)
+    assert "--ordered dose=low,medium,high" in run("evaluate doses.csv -t label", *FAST).stdout
+    new = frame.head(4).with_columns(dose=pl.Series(["high", "low", "extreme", None]))
+    new.write_csv("new.csv")
+    found = [run(f"predict {name}-fitonce.skops new.csv") for name in ("doses", "typed")]
+    assert found[0].stdout == found[1].stdout
+    assert "'dose': 'extreme': none of its levels, treated as missing" in found[0].stderr
+    known = read_metadata("doses-fitonce.skops")["columns"]
+    assert known[-1] == {**known[0], "name": "dose", "source": "dose", "levels": [*enum.categories]}
+    parts = design(read_table("typed.parquet"), "label")
+    assert parts.X["dose"].to_list() == [{"low": 0, "medium": 1, "high": 2}.get(d) for d in doses]
+    coded = design(read_table("typed.parquet"), "label", categorical=["dose"])
+    assert coded.features[-1].is_category
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("colour=red,green", "leaves out values of the column, such as 'blue'"),
+        ("colour=red", "lowest level first, got colour=red"),
+        ("colour=red,green,blue,red", "lowest level first"),
+        ("color=red,green,blue", "Did you mean 'colour'?"),
+        ("colour", "no column ''"),
+    ],
+)
+def test_an_order_names_all_levels_once(folder, given, said):
+    says(run("evaluate good.csv -t label --ordered", given), said)
 
 
 # ---- identifiers, copies ------------------------------------------------------------------------

@@ -191,6 +191,6 @@ def _described(
     of = "this model, tuned again for every permutation"
     if not same:
         kind = "the first member of this committee" if committee else "this model"
-        of = f"{kind}, tuned again for every permutation on a coarser lattice{steps}"
+        of = f"{kind}, tuned again for every permutation, choosing among fewer settings{steps}"
     sample = f", on a random sample of {len(part.y):,} of {len(data.y):,} rows"
     return f"held-out {SCORES[data.score_name]} of {of}{'' if part is data else sample}"

@@ -358,7 +358,7 @@ def _splits(
     found = splitters(cv, data, repeats, random_state)
     if own:
         partitions = [splits_of(splitter, data) for splitter in found]
-        return partitions, f"{len(partitions[0])} folds, {repeats} times"
+        return partitions, f"{len(partitions[0])} folds" + f", {repeats} times" * (repeats > 1)
     given = cv.split(rows[:, None], data.y, groups=data.groups) if hasattr(cv, "split") else cv
     splits = [(rows[train], rows[test]) for train, test in given]
     tested = np.concatenate([test for _, test in splits])

@@ -119,7 +119,7 @@ def scores(answer: Any) -> Block:
     rows = [(SCORES[answer.score_name], str(answer.score), str(answer.baseline))]
     rows += [
         (
-            SCORES.get(name, name) + (" (lower is better)" if name in LOWER_IS_BETTER else ""),
+            SCORES.get(name, name),
             str(score),
             number(answer.baseline_metrics.get(name, np.nan)),
         )
@@ -136,7 +136,9 @@ def score_notes(answer: Any) -> list[str]:
     interval = f"[low, high]: {100 * answer.level:g} % interval, {answer.score.method}"
     confounds = f"confounds: {answer.confounds}" if answer.confounds else ""
     said = answer.score.method if np.isnan(answer.score.low) else interval
-    return [note for note in (said, answer.auc_method, confounds) if note]
+    lower = joined([SCORES[name] for name in answer.intervals if name in LOWER_IS_BETTER])
+    notes = (f"{lower}: lower is better" if lower else "", said, answer.auc_method, confounds)
+    return list(filter(None, notes))
 
 
 def baseline_name(answer: Any) -> str:

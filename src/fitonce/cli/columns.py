@@ -39,9 +39,11 @@ from .values import (
     kind_of,
     labels,
     logarithm_of,
+    order_of,
     sentinel,
     target_of,
     weights_of,
+    with_levels,
 )
 from .words import Remarks, UserError, counted, listed, one_of, option, refuse
 
@@ -145,6 +147,7 @@ def design(
     drop: Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     categorical: Sequence[str] | None = None,
+    ordered: Sequence[str] | None = None,
     log_target: bool = False,
     features: Sequence[Feature] | None = None,
 ) -> Design:
@@ -159,6 +162,11 @@ def design(
     for role, names in {**uses, "keep": keep, "categorical": categorical}.items():
         check_columns(table, names, role)
     used = _used_once(uses)
+    for said in ordered or ():
+        name, _, levels = said.rpartition("=")
+        check_columns(table, [name], "ordered")
+        column = with_levels(table.frame[name], levels.split(","), said)
+        table = replace(table, frame=table.frame.with_columns(column))
     refuse(
         (
             table.frame.width < 2,
@@ -308,6 +316,12 @@ def find_features(
             continue
         feature = feature_of(column, CATEGORY if kind == CATEGORY else NUMBER)
         values = feature.values(frame, remarks)
+        order = order_of(column) if kind == CATEGORY and name not in categorical else []
+        if feature.levels:
+            remarks.about(name, f"ordered, {' < '.join(feature.levels)}, used as one number")
+        elif order:
+            said = option("ordered", f"{name}={','.join(order)}")
+            remarks.about(name, f"if these categories have an order, {said} uses one number")
         if code := sentinel(values):
             said = f"some values are {code}, far from all others: if this stands for missing, add "
             remarks.about(name, said + option("missing", str(code)))

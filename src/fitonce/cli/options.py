@@ -69,6 +69,13 @@ Categorical = Annotated[
     Columns,
     column("Numeric column whose values are categories, such as codes; repeat for more."),
 ]
+Ordered = Annotated[
+    Columns,
+    column(
+        "Column of categories with an order, lowest first, as in size=S,M,L: used as one number; "
+        "repeat for more."
+    ),
+]
 Missing = Annotated[
     Columns, setting(TABLE, "Further code of missing values, such as -999; repeat for more.")
 ]

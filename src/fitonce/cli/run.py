@@ -120,6 +120,9 @@ def main_score(parts: Design, given: Given) -> str | None:
     """
     asked = one_of(given.get("score", "auto"), "score", ("auto", *SCORES))
     sizes = np.unique(parts.y, return_counts=True)[1]
+    several = asked == "auc" and parts.task == "classification" and len(sizes) > 2
+    said = f"--score auc is for two classes, and {parts.target!r} has {len(sizes)}: leave it out"
+    refuse((several, f"{said} (AUC is shown next to the main score)."))
     rare = sizes.max() >= MOST_OF_ALL * len(parts.y) or given.get("priors") is not None
     chosen = SCORES.get("balanced" if rare and asked == "auto" else asked)
     return chosen if parts.task == "classification" else None

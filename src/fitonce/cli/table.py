@@ -52,7 +52,6 @@ MISSING = (
     "NULL",
     "null",
     "None",
-    "none",
     "?",
     ".",
     "-",
@@ -122,12 +121,16 @@ def read_table(
     refuse((0 in table.frame.shape, f"{path} has a header but no rows."))
     codes = [*MISSING, *(missing or ())]
     numbers = pl.Series(codes).cast(pl.Float64, strict=False).drop_nulls().drop_nans().to_list()
+    ordered = {v.name: v.dtype.categories for v in table.frame if isinstance(v.dtype, pl.Enum)}
     frame = table.frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     frame = frame.with_columns(pl.col(pl.String).str.strip_chars().replace(codes, None))
     if numbers:  # -999.0 is -999
         coded = pl.col(pl.String).cast(pl.Float64, strict=False).is_in(numbers)
         frame = frame.with_columns(pl.when(~coded.fill_null(False)).then(pl.col(pl.String)))
     frame = frame.with_columns(plainest(v, numbers) for v in frame if v.dtype != pl.String)
+    for name, levels in ordered.items():
+        stripped = pl.Enum(levels.str.strip_chars().unique(maintain_order=True))
+        frame = frame.with_columns(pl.col(name).cast(stripped))
     return replace(table, frame=frame)
 
 

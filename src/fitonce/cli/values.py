@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -57,6 +58,15 @@ WITH_COMMA = NUMBER_TEXT.format(sign=SIGN, gap=GAP, group=".", point=",")
 SENTINELS: list[int] = [
     sign * (10**digits - 1) for digits in range(2, 6) for sign in (-1, 1)
 ]  # 99, 999, …
+ORDERS = (  # of categories that have one
+    ("very low", "low", "medium", "moderate", "high", "very high"),
+    ("none", "mild", "moderate", "severe"),
+    ("xs", "s", "m", "l", "xl", "xxl"),
+    ("small", "medium", "large"),
+    ("poor", "fair", "good", "very good", "excellent"),
+    ("never", "rarely", "sometimes", "often", "always"),
+    ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
+)
 SPANS = 5  # of time, each predicted from the rows before it
 CONTINUOUS_ABOVE = 20  # a target with more distinct numbers than this is a regression target
 COUNTS_ABOVE = 5  # whole numbers with more values, one of them in few rows, are counts
@@ -72,6 +82,7 @@ class Feature:
     kind: str  # NUMBER, CATEGORY or one of PARTS
     source: str
     format: str | None = None  # of dates in text; COMMA for numbers with decimal commas
+    levels: Sequence[str] = ()  # of ordered categories, which are numbers: their places
 
     @property
     def is_category(self) -> bool:
@@ -80,6 +91,8 @@ class Feature:
     def values(self, frame: pl.DataFrame, remarks: Remarks) -> pl.Series:
         """Floats with null for missing values, or strings."""
         column = frame[self.source]
+        if self.levels:
+            return places_of(column, self.levels, remarks)
         if self.kind == NUMBER:
             return as_number(column, remarks, self.format == COMMA)
         if self.kind == CATEGORY:
@@ -89,13 +102,15 @@ class Feature:
         return part.fill_null(ABSENT) if self.is_category else part.cast(pl.Float64)
 
     @property
-    def identity(self) -> dict[str, str]:
+    def identity(self) -> dict[str, Any]:
         """What a model file stores about it."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value}
 
 
 def feature_of(series: pl.Series, kind: str) -> Feature:
-    """A column of numbers, or of categories, as a feature."""
+    """A column of numbers, or of categories, as a feature; those with an order are numbers."""
+    if kind == NUMBER and isinstance(series.dtype, pl.Enum):
+        return Feature(series.name, kind, series.name, levels=series.dtype.categories.to_list())
     comma = kind == NUMBER and has_decimal_commas(series)
     return Feature(series.name, kind, series.name, COMMA if comma else None)
 
@@ -192,6 +207,40 @@ def as_number(series: pl.Series, remarks: Remarks, comma: bool = False) -> pl.Se
             remarks.about(series.name, said, kind)
     usable = values.is_finite() & ~huge
     return values if usable.all() else values.set(~usable, None)
+
+
+def places_of(series: pl.Series, levels: Sequence[str], remarks: Remarks) -> pl.Series:
+    """The places of ordered categories among their levels, null for other values; with a remark
+    about these.
+    """
+    text = as_text(series)
+    others = text.filter(~text.is_in(levels))
+    if others.len():
+        remarks.about(series.name, f"{examples(others)}: none of its levels, treated as missing")
+    places = np.arange(float(len(levels)))
+    return text.replace_strict(levels, places, default=None, return_dtype=pl.Float64)
+
+
+def with_levels(series: pl.Series, levels: Sequence[str], said: str) -> pl.Series:
+    """A column as ordered categories, which must be all of its values."""
+    text = as_text(series)
+    others = text.drop_nulls().filter(~text.drop_nulls().is_in(levels))
+    unnamed = f"{said} leaves out values of the column, such as {examples(others)}: name them all."
+    distinct = len(set(levels)) == len(levels) > 1
+    refuse(
+        (not distinct, f"--ordered must be like size=S,M,L, lowest level first, got {said}."),
+        (others.len() > 0, unnamed),
+    )
+    return text.cast(pl.Enum(levels))
+
+
+def order_of(series: pl.Series) -> list[str]:
+    """The levels of a column in a common order such as low, medium, high; empty if they have
+    none.
+    """
+    found = {level.lower(): level for level in as_text(series).drop_nulls().unique()}
+    known = (order for order in ORDERS if len(found) > 2 and set(found) <= set(order))
+    return [found[level] for level in next(known, ()) if level in found]
 
 
 def sentinel(values: pl.Series) -> int | None:
