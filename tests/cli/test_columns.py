@@ -121,9 +121,9 @@ def test_ordered_categories_are_one_number_of_which_new_rows_are_told(folder):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("colour=red,green", "leaves out values of the column, such as 'blue'"),
-        ("colour=red", "lowest level first, got colour=red"),
-        ("colour=red,green,blue,red", "lowest level first"),
+        ("colour=red,green", "leaves out values of the column: 'blue'"),
+        ("colour=red", "lowest level up, got colour=red"),
+        ("colour=red,green,blue,red", "lowest level up"),
         ("color=red,green,blue", "Did you mean 'colour'?"),
         ("colour", "no column ''"),
     ],

@@ -33,7 +33,7 @@ MODELS = {
     "KernelCommitteeClassifier": "committee of kernel Fisher discriminants",
     "KernelCommitteeRegressor": "committee of kernel ridge models",
 }
-LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse")
+LOSSES = ("log_loss", "brier")  # of which the name does not say so, as that of an error does
 BASELINES = {"classification": "majority class", "regression": "the mean"}
 EXCHANGED = {
     "rows": "between rows",
@@ -119,7 +119,7 @@ def scores(answer: Any) -> Block:
     rows = [(SCORES[answer.score_name], str(answer.score), str(answer.baseline))]
     rows += [
         (
-            SCORES.get(name, name),
+            SCORES.get(name, name) + (" (lower is better)" if name in LOSSES else ""),
             str(score),
             number(answer.baseline_metrics.get(name, np.nan)),
         )
@@ -136,9 +136,7 @@ def score_notes(answer: Any) -> list[str]:
     interval = f"[low, high]: {100 * answer.level:g} % interval, {answer.score.method}"
     confounds = f"confounds: {answer.confounds}" if answer.confounds else ""
     said = answer.score.method if np.isnan(answer.score.low) else interval
-    lower = joined([SCORES[name] for name in answer.intervals if name in LOWER_IS_BETTER])
-    notes = (f"{lower}: lower is better" if lower else "", said, answer.auc_method, confounds)
-    return list(filter(None, notes))
+    return [note for note in (said, answer.auc_method, confounds) if note]
 
 
 def baseline_name(answer: Any) -> str:

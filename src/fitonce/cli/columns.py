@@ -38,14 +38,14 @@ from .values import (
     in_order,
     kind_of,
     labels,
+    levelled,
     logarithm_of,
     order_of,
     sentinel,
     target_of,
     weights_of,
-    with_levels,
 )
-from .words import Remarks, UserError, counted, listed, one_of, option, refuse
+from .words import Remarks, UserError, counted, examples, listed, one_of, option, refuse
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 4
@@ -163,10 +163,7 @@ def design(
         check_columns(table, names, role)
     used = _used_once(uses)
     for said in ordered or ():
-        name, _, levels = said.rpartition("=")
-        check_columns(table, [name], "ordered")
-        column = with_levels(table.frame[name], levels.split(","), said)
-        table = replace(table, frame=table.frame.with_columns(column))
+        table = with_order(table, said)
     refuse(
         (
             table.frame.width < 2,
@@ -231,6 +228,19 @@ def design(
             "confounds": [feature.identity for feature in adjusting],
         },
     )
+
+
+def with_order(table: Table, said: str) -> Table:
+    """A table with a column of ordered categories, of which all levels are said: size=S,M,L."""
+    name, _, given = said.rpartition("=")
+    check_columns(table, [name], "ordered")
+    levels = given.split(",")
+    form = f"--ordered must be like size=S,M,L, from the lowest level up, got {said} instead."
+    refuse((len(set(levels)) < max(2, len(levels)), form))
+    column, others = levelled(table.frame[name], levels)
+    lacks = f"--ordered {said} leaves out values of the column: {examples(others)}. Name all."
+    refuse((others.len() > 0, lacks))
+    return replace(table, frame=table.frame.with_columns(column))
 
 
 def _usable_rows(table: Table, uses: dict[str, list[str]], remarks: Remarks) -> pl.DataFrame:

@@ -92,7 +92,11 @@ class Feature:
         """Floats with null for missing values, or strings."""
         column = frame[self.source]
         if self.levels:
-            return places_of(column, self.levels, remarks)
+            places, others = levelled(column, self.levels)
+            if others.len():
+                said = f"{examples(others)}: none of its levels, treated as missing"
+                remarks.about(self.source, said)
+            return places.to_physical().cast(pl.Float64)
         if self.kind == NUMBER:
             return as_number(column, remarks, self.format == COMMA)
         if self.kind == CATEGORY:
@@ -209,29 +213,13 @@ def as_number(series: pl.Series, remarks: Remarks, comma: bool = False) -> pl.Se
     return values if usable.all() else values.set(~usable, None)
 
 
-def places_of(series: pl.Series, levels: Sequence[str], remarks: Remarks) -> pl.Series:
-    """The places of ordered categories among their levels, null for other values; with a remark
-    about these.
+def levelled(series: pl.Series, levels: Sequence[str]) -> tuple[pl.Series, pl.Series]:
+    """A column as ordered categories, and the values that are none of the levels, which become
+    null.
     """
     text = as_text(series)
-    others = text.filter(~text.is_in(levels))
-    if others.len():
-        remarks.about(series.name, f"{examples(others)}: none of its levels, treated as missing")
-    places = np.arange(float(len(levels)))
-    return text.replace_strict(levels, places, default=None, return_dtype=pl.Float64)
-
-
-def with_levels(series: pl.Series, levels: Sequence[str], said: str) -> pl.Series:
-    """A column as ordered categories, which must be all of its values."""
-    text = as_text(series)
-    others = text.drop_nulls().filter(~text.drop_nulls().is_in(levels))
-    unnamed = f"{said} leaves out values of the column, such as {examples(others)}: name them all."
-    distinct = len(set(levels)) == len(levels) > 1
-    refuse(
-        (not distinct, f"--ordered must be like size=S,M,L, lowest level first, got {said}."),
-        (others.len() > 0, unnamed),
-    )
-    return text.cast(pl.Enum(levels))
+    found = text.cast(pl.Enum(levels), strict=False)
+    return found, text.filter(found.is_null() & text.is_not_null())
 
 
 def order_of(series: pl.Series) -> list[str]:
