@@ -261,21 +261,8 @@ def significance(
 ) -> tuple[PermutationTest, str]:
     """The permutation test of `assess` alone, with a description of its statistic.
 
-    Parameters
-    ----------
-    estimator, X, y, groups, confounds, cv, random_state
-        As in `assess`.
-    permutations : int, default=999
-        Number of permutations.
-    statistic : {"quick", "same"}, default="quick"
-        The model that is scored; see `assess`.
-    permute, exchange : str or None, default=None
-        As in `permutation_test_score`. None takes what is valid for the folds and groups: labels
-        are permuted within test folds, and groups with one label each are exchanged as a whole.
-    most_rows : int or None, default=None
-        Test a random sample of this many rows, if there are more.
-    checkpoint : path, default=None
-        As in `permutation_test_score`.
+    Parameters are those of `assess` and of `permutation_test_score`; with `most_rows`, a random
+    sample of so many rows is tested.
 
     Examples
     --------

@@ -103,7 +103,7 @@ class ModelComparison:
     method : str
         How the standard error of the first difference was computed.
     refitted : tuple of str
-        Models without a closed form, which were refitted on every training set.
+        Models that were refitted on every training set.
     level : float
         Level of all intervals.
     cv : str

@@ -58,8 +58,8 @@ class Assessment:
 
     `print` shows a short table; a notebook shows HTML.
 
-    Every score is nested: all tuning, scaling and imputation was repeated in each training set,
-    without the rows that are scored. Arrays with one entry per row belong to the first repeat.
+    Every score is nested: all tuning and scaling was repeated in each training set. Arrays with one
+    entry per row belong to the first repeat.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Assessment:
     y : array of shape (n_samples,)
         The target as given.
     predictions : array of shape (n_samples,)
-        Held-out predictions; None (NaN for regression) for rows that `cv` never tests.
+        Held-out predictions; None (NaN) for rows that `cv` never tests.
     probabilities : array of shape (n_samples, n_classes) or None
     decisions : array of shape (n_samples,) or (n_samples, n_classes), or None
         Held-out decision values.
@@ -81,23 +81,20 @@ class Assessment:
     score_name : {"accuracy", "balanced_accuracy", "roc_auc", "r2"}
         The main score.
     score, baseline : Estimate
-        The main score of the estimator, over all held-out rows; and of a constant answer, the most
-        frequent class of all rows (or their mean).
+        The main score over all held-out rows; and that of a constant answer, the most frequent
+        class (or the mean).
     metrics, baseline_metrics : dict of str to float
-        Scores of the pooled held-out rows, averaged over repeats. Classification: accuracy,
-        balanced_accuracy, roc_auc (one against the rest for more than two classes), log_loss,
-        brier. Regression: r2, mae, rmse.
+        Scores of the pooled held-out rows, averaged over repeats: accuracy, balanced_accuracy,
+        roc_auc (one against the rest), log_loss, brier; or r2, mae, rmse.
     intervals : dict of str to Estimate
         The same scores of the estimator, with their intervals; NaN where there is none.
     fold_scores : dict of str to array of shape (repeats, folds)
         The main score (and balanced accuracy, or mae and rmse) of every split.
     confusion : array of shape (n_classes, n_classes) or None
-        Number of rows of class i predicted as j, in the first repeat; sums of weights if weights
-        were given.
+        Number of rows (or sum of weights) of class i predicted as j, in the first repeat.
     calibration : CalibrationCurve or None
     permutation : PermutationTest or None
-        The permutation test; None if it was not requested or is not possible. `warnings` then says
-        why.
+        The permutation test; None if there is none, for which `warnings` says why.
     permutation_statistic : str
         The model that was scored under each permutation.
     permutation_rows : int
@@ -124,8 +121,7 @@ class Assessment:
         rows (`data`).
     seconds : float
     auc_method : str
-        How the area under the ROC curve was computed; empty for regression. Up to 500 rows, two
-        rows are compared only by a model that was trained on neither.
+        How the area under the ROC curve was computed.
     confounds : str
         The confounds and how they were used; empty if there were none.
     inner : sequence of arrays of shape (n_samples,)

@@ -26,18 +26,8 @@ REASONS = {
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> Path:
-    """Write a file that is there complete or, after an error or an interruption, as it was before.
-
-    Parameters
-    ----------
-    path : str or path
-    data : bytes or str
-        Text is written as UTF-8.
-
-    Returns
-    -------
-    Path
-        The file that was written.
+    """Write bytes, or text as UTF-8, to a file that is there complete or, after an error or an
+    interruption, as it was before. Returns its path.
     """
     with atomic_file(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
@@ -53,14 +43,6 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     and passes on its permissions; until then, only its owner can read the new one. A link is
     followed. A pipe or a device is not replaced: it is opened and written to. An OSError while
     writing is raised again with one sentence that names `path`.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Yields
-    ------
-    binary file object
     """
     with _explained(path):
         if is_stream(path):

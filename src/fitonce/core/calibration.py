@@ -270,10 +270,9 @@ def through_floor(
         q′_j = q_j (u_j - m)
         q″_j = q_j ((u_j - m)² + u_j - m - v),
 
-    which Newton's method takes downhill from the β given. That is a lower bound: rows on the wrong
-    side, which pull β down, weigh less. There may be a second minimum far above the first: one row
-    with a huge score on the wrong side makes the first one vague about all others. The second is
-    taken only if the likelihood of the n rows is more than n times that of the first, since sharp
+    which Newton's method takes downhill from the β given, a lower bound. There may be a second
+    minimum far above the first, where one row has a huge score on the wrong side. It is taken only
+    if the likelihood of the n rows is more than n times that of the first, since sharp
     probabilities that are wrong cost more than vague ones.
     """
     n_classes = scores.shape[2]

@@ -340,9 +340,9 @@ def squared_error_and_log_loss(scores: HeldOutScores) -> np.ndarray:
     """The log-loss of n rows and the squared error of the targets of `AS_MANY_ROWS` more, each over
     what the class frequencies alone have: (n L + 50 S)/(n + 50), n the sum of the weights.
 
-    Where rows are few, probabilities can be next to perfect by chance at an extreme candidate; the
-    squared error, which has no temperature to fit, objects. Where they are many, the squared error
-    shies away from strong regularisation, since it shrinks predictions; the log-loss does not.
+    Where rows are few, probabilities can be next to perfect by chance at an extreme candidate,
+    which the squared error does not miss. Where they are many, it shies away from strong
+    regularization.
     """
     _, labels = scores.classes
     total = float(scores.weights.sum())

@@ -131,8 +131,7 @@ def held_out_discriminant(H: Array, y: Any, test_sets: Iterable[Any]) -> list[He
     Notes
     -----
     Exact: equal to deleting the rows, fitting the smoother to the indicators of the others and
-        solving the eigenproblem there. Cost: one product H Y, then O(m³ + m²c + c³) for a test set
-        of m
+    solving the eigenproblem there. Cost: one product H Y, then O(m³ + m²c + c³) for a test set of m
     rows. The projections of the paper have WᵀS_wW = I; these are √ν times as long.
 
     For permutation tests, compute a kernel matrix from H: with ``K = H (I - H)⁻¹``,

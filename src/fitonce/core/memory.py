@@ -129,16 +129,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 @contextmanager
 def out_of_memory_explained(n_samples: int, like: Array, matrices: float = 2.0) -> Iterator[None]:
     """Inside, running out of memory raises NotEnoughMemoryError with the size asked, the memory
-    free at the start and what would fit.
-
-    Parameters
-    ----------
-    n_samples : int
-        Rows of the n×n matrices that the work inside needs.
-    like : array
-        An array on the device where the work happens.
-    matrices : float, default=2.0
-        How many float64 matrices of that size are held at the peak.
+    free at the start and what would fit: of `matrices` n×n at the peak, where `like` lives.
     """
     memory = memory_of(like)
     try:

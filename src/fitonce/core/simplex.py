@@ -25,9 +25,8 @@ def mixture_weights(p: np.ndarray, row_weights: np.ndarray, start: np.ndarray) -
 
         w_k ← w_k · Σ_i v_i p_k(i) / Σ_l w_l p_l(i) / Σ_i v_i
 
-    The likelihood rises with every round and has one maximum; the weights stay on the simplex. It
-    is not gone to the end: few rounds leave models that are almost equally good almost equal
-    weights, as which of them is ahead is chance. The more rows, the more rounds.
+    The likelihood rises with every round and has one maximum. Few rounds leave models that are
+    almost equally good almost equal weights; the more rows, the more rounds.
     """
     total = float(row_weights.sum())
     rounds = int(np.clip(total / ROWS_PER_ROUND, FEWEST_ROUNDS, MOST_ROUNDS))

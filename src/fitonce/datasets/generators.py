@@ -276,8 +276,8 @@ def make_waveform(n_samples: int = 100, *, random_state: Any = None) -> Sample:
 
     A row is u·h + (1-u)·h' + N(0, I) with u uniform on (0, 1) and triangles h of height 6 that
     peak at points 7, 11 or 15. Breiman has three equally probable classes, one for each pair of
-    triangles. Here, as in Rätsch's benchmark (judging by the class means of the data), class +1 is
-    the pair (7, 11) and class -1 the other two merged. The Bayes error is 8.3 %.
+    triangles. Here, as in Rätsch's benchmark, class +1 is the pair (7, 11) and class -1 the other
+    two. The Bayes error is 8.3 %.
 
     Parameters
     ----------

@@ -130,16 +130,15 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             `landmarks`, also a Dask collection, or the rows of a file or of blocks
             (`fitonce.rows.open_rows`), which contain their targets.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels of any type; for KernelRidge, targets. Targets of 64 or more columns, or with an
-            alpha for each, are processed in blocks of columns and not copied: an ``np.memmap`` is
-            read as needed.
+            Labels of any type; for KernelRidge, numbers. Many targets are processed in blocks of
+            columns, so that an ``np.memmap`` is read as needed.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight 2 equals a repeated row; rows with zero weight are not used for training.
         groups : array-like of shape (n_samples,), default=None
             Groups for ``cv``; with ``cv=None``, whole groups are left out together.
         confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
-            Variables to adjust for, such as age and site; see `confounding`. Strings, booleans and
-            categories of a data frame are categorical.
+            Variables to adjust for, such as age and site. Strings, booleans and categories are
+            categorical.
 
         Returns
         -------

@@ -196,8 +196,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
         Notes
         -----
-                Classes are compared by decision values before calibration. Exact: equal to n refits
-                (k for "cv+").
+        Classes are compared by decision values before calibration. Exact: equal to n refits (k for
+        "cv+").
 
         Examples
         --------

@@ -83,13 +83,11 @@ class KernelCommittee(BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the square kernel matrix if all members have
-            ``kernel="precomputed"``.
+            Training rows, or the kernel matrix if all members have ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
-            Labels of any type; for regression numbers, also of shape (n_samples, n_targets).
+            Labels of any type; for regression numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 equals a repeated row, but for steps before a model, which count every row
-            once; rows with zero weight are not used for training.
+            Weight 2 equals a repeated row, but for steps before a model.
         groups : array-like of shape (n_samples,), default=None
             Groups for ``cv``; with ``cv=None``, whole groups are left out together.
         confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None

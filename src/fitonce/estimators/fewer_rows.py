@@ -96,8 +96,7 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Averages are weighted, and the weight of an average is the sum of its weights; rows with
-            zero weight are not used for training.
+            Averages are weighted, and have the sum of the weights of their rows.
 
         Returns
         -------
@@ -198,24 +197,22 @@ class Subsampling(MetaEstimatorMixin, BaseEstimator):
     estimator : estimator
         An estimator of fitonce: `KernelFisherDiscriminant`, `LeastSquaresSVC` or `KernelRidge`.
     max_samples : int or float, default=1000
-        Largest number of rows to draw; as a float, the share of the rows. Classes keep their
-        shares, as in scikit-learn's ``train_test_split(..., stratify=y)``.
+        Largest number of rows to draw, or the share of the rows. Classes keep their shares.
     random_state : int, RandomState instance or None, default=None
         Seed for drawing the rows.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted estimator; rows that were not drawn have zero weight in its fit. Its held-out
-        outputs are for all rows: leave-one-out (or `cv`) for the drawn rows; for the others, those
-        of the fitted model, which was not trained on them.
+        The fitted estimator, with held-out outputs for all rows: leave-one-out (or `cv`) for the
+        drawn rows; for the others, those of the fitted model.
     sample_indices_ : array
         Indices of the drawn rows.
 
     Notes
     -----
-    In cross-validation, every training set draws its own rows (route "refit"). Methods and
-    attributes that are not listed here are those of `estimator_`.
+    In cross-validation, every training set draws its own rows. Other methods and attributes are
+    those of `estimator_`.
 
     Examples
     --------

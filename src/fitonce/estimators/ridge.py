@@ -207,9 +207,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
             alpha (divided by the weight of a row) and a flat prior on a free bias; only for
             ``penalty="function"``.
         signal_variance : float or "profile", default=1.0
-            σ². With 1 and without a bias, the values equal those of scikit-learn's
-            GaussianProcessRegressor. "profile" uses the most likely value, for each target
-            separately.
+            σ². "profile" is the most likely value, for each target.
         noise : bool, default=False
             Whether to return the uncertainty of a new observation instead of the function.
         confounds : table or array, default=None

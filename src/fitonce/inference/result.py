@@ -19,8 +19,7 @@ from ..crossval.metrics import TIE
 def reaches(null: np.ndarray, observed: Any) -> np.ndarray:
     """Which null scores are at least the observed one, including ties.
 
-    An undefined score (NaN) on either side counts, since it is no evidence. (If it were left out,
-    as in scikit-learn, an observed NaN would get the smallest possible p-value.)
+    An undefined score (NaN) on either side counts, since it is no evidence.
     """
     with np.errstate(invalid="ignore"):
         return np.asarray(~(null < observed - TIE * np.maximum(1.0, np.abs(observed))))
@@ -99,15 +98,15 @@ class PermutationTest(Significance):
     mode : {"cosets", "resplit", "within-folds", "free"}
         How labels were permuted relative to the folds.
     n_placements : int
-        Number of placements of the folds, including the observed one; 1 if they stayed the same.
+        Number of placements of the folds; 1 if they stayed the same.
     exchange : str
-        What was exchanged: "rows", "within", "whole", "whole-unequal", "sign" or "shift".
+        What was exchanged.
     route : Route
         How the scores were computed, and how many labelings had to be fitted one by one.
     n_permutations_done : int
         Fewer than requested after early stopping, or if fewer labelings exist.
     exact : bool
-        Whether every distinct labeling was used, so that the p-value has no Monte Carlo error.
+        Whether every distinct labeling was used.
     stopped : bool
         Whether early stopping ended the run.
     classes : array or None

@@ -235,9 +235,9 @@ def _plain(value: Any) -> Any:
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) -> Any:
     """Load a model that was written by `save`.
 
-    Only data, fitonce's classes, and a fixed list of scikit-learn's are accepted: those that check
-    their arrays before compiled code uses them. If a file contains anything else, `load` names it
-    and refuses the file before anything in it is imported or run. Pickle files are never read.
+    Only data, fitonce's classes, and a fixed list of scikit-learn's are accepted. If a file
+    contains anything else, `load` names it and refuses the file before anything in it is imported
+    or run.
 
     Parameters
     ----------

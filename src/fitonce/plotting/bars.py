@@ -45,10 +45,6 @@ class BarDisplay(Display):
         Label of the axis.
     n_shown : int, default=20
         Number of bars to draw.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
     """
 
     def __init__(

@@ -76,7 +76,6 @@ class PermutationNullDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
     histogram_ : matplotlib patches
     line_ : matplotlib line of the observed score
     """
@@ -193,17 +192,16 @@ class TimeCourseDisplay(Display):
     band : tuple of two arrays of shape (n_positions,), default=None
         Lower and upper ends of a band.
     band_name : str, default=None
-        Description of the band for the legend.
+        Its description.
     significant : array of bool of shape (n_positions,), default=None
         Where to draw bars at the bottom of the axes.
     significance_name : str, default="significant"
-        Description of the bars for the legend.
+        Its description.
     name : str, default="score"
         Name of the score.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
     line_ : matplotlib line of the scores
     chance_ : matplotlib line of the chance level, or None
     band_ : matplotlib collection, or None
@@ -362,7 +360,6 @@ class GeneralizationDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
     im_ : matplotlib mesh of the scores
     colorbar_ : matplotlib color bar
     outline_ : matplotlib contours around significant entries, or None

@@ -21,18 +21,13 @@ class CalibrationDisplay(Display):
     """Reliability curves for two or more classes, with 95 % intervals of the observed frequencies.
 
     Two classes: one curve, for the second class. Up to six classes: one curve for each class
-    against the rest. More: the curve of the top label, which shows how often the most probable
-    class was correct. scikit-learn's display of this name draws the first kind.
+    against the rest. More: how often the most probable class was correct.
 
     Parameters
     ----------
     curves : list of dict
         One for each curve: ``name``, mean ``predicted`` probability, ``observed`` frequency,
         ``lower``, ``upper`` and ``count`` by bin.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
     """
 
     _size = (5.2, 4.2)
@@ -207,10 +202,6 @@ class IntervalDisplay(Display):
         Whether to draw a band or bars.
     name, confidence : str and float
         Used in axis labels and legend.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
     """
 
     def __init__(

@@ -66,8 +66,8 @@ class InfluenceDisplay(Display):
     """Leverage of every row against its held-out margin (for regression, its held-out residual).
 
     Leverage is the share of a row's fitted value that comes from the row itself. Rows below zero
-    are misclassified when left out. Rows far to the right are fitted mostly by themselves. The
-    rows with the largest |held-out value| × leverage are named: they influence the model most.
+    are misclassified when left out. The rows with the largest |held-out value| × leverage are
+    named.
 
     Parameters
     ----------
@@ -84,7 +84,6 @@ class InfluenceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
     named_ : array
         Indices of the named rows.
     """
@@ -205,10 +204,6 @@ class ProjectionDisplay(Display):
         Position of the decision threshold, for one axis.
     class_names : sequence, default=None
         Names in the order of the sorted labels.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
     """
 
     def __init__(

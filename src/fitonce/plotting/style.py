@@ -38,12 +38,7 @@ def pyplot() -> Any:
 
 
 class Display:
-    """A plot that can be drawn again.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
-    """
+    """A plot that can be drawn again, on the matplotlib axes `ax_` of `figure_`."""
 
     _size = (5.6, 3.8)  # of a new figure, in inches
     _legend: Mapping[str, Any] = MappingProxyType({})  # where it is not above or beside the axes

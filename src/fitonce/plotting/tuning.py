@@ -104,7 +104,6 @@ class RegularizationPathDisplay(_SearchDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
     line_ : matplotlib line of the chosen width
     chosen_ : matplotlib line with the one marker of the chosen candidate
 
@@ -169,7 +168,6 @@ class CriterionMapDisplay(_SearchDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
     tiles_ : matplotlib collection
     colorbar_ : matplotlib color bar
 

@@ -62,16 +62,15 @@ class PrevalenceTest:
     minimum : array of shape (positions,)
         The smallest score of all subjects.
     median : array of shape (positions,)
-        The median score: the typical size of an effect that most subjects have.
+        The median score.
     pvalue_global, pvalue_global_max : array of shape (positions,)
-        p-value of the null hypothesis that no subject has an effect: at this position, and
-        corrected for all positions.
+        Of the null hypothesis that no subject has an effect: here, and corrected for all positions.
     pvalue, pvalue_max : array of shape (positions,)
-        p-value of the null hypothesis that at most a share `gamma0` of the population has an
-        effect: at this position, and corrected for all positions.
+        Of the null hypothesis that at most a share `gamma0` of the population has an effect: here,
+        and corrected.
     prevalence : array of shape (positions,)
-        The largest share that can be rejected at `level` by `pvalue_max`; NaN if not even the
-        global null hypothesis is rejected.
+        The largest share that `pvalue_max` rejects at `level`; NaN if not even the global null
+        hypothesis is.
     gamma0, level : float
     n_subjects, n_permutations_done : int
     exact : bool

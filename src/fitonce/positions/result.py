@@ -33,12 +33,12 @@ class JointTest:
     pvalue_fdr : array of shape (positions,)
         Adjusted to the false discovery rate (Benjamini & Hochberg).
     pvalue_cluster : array of shape (positions,) or None
-        The p-value of the cluster that a position belongs to, 1 outside clusters; None if adjacent
-        positions are not known (a searchlight without `adjacency`).
+        The p-value of the cluster that a position belongs to, 1 outside clusters; None without
+        adjacent positions.
     clusters : tuple of Cluster or None
         The observed clusters, largest mass first.
     threshold : array of shape (positions,)
-        The score from which a position belongs to a cluster (for a two-sided test, the upper one).
+        The score from which a position belongs to a cluster.
     alternative : {"greater", "less", "two-sided"}
         Which effects count.
     exact : bool
@@ -120,14 +120,13 @@ class PositionTest(JointTest):
     chance : array of shape (positions,)
         The mean of the null scores.
     mode : {"cosets", "resplit", "within-folds", "free"}
-        How labels were permuted relative to the folds; see `fitonce.permutation_test_score`.
+        How labels were permuted relative to the folds.
     n_placements : int
-        Number of placements of the folds, including the observed one; 1 if they stayed the same.
+        Number of placements of the folds.
     exchange : str
-        What was exchanged: "rows", "within", "whole", "whole-unequal", "sign" or "shift".
+        What was exchanged.
     route : Route
-        How the scores were computed, and how many labelings had to be fitted one by one, over all
-        positions.
+        How the scores were computed, over all positions.
     classes : array or None
         The classes of y.
     """

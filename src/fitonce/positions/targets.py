@@ -29,10 +29,7 @@ BLOCK_ELEMENTS = 1 << 22  # null scores between two checks of the clock, and bet
 class TargetTest(PositionTest):
     """A permutation test of every target, with the same permutations for all of them.
 
-    It is a `fitonce.positions.PositionTest`, with targets instead of positions: ``score``,
-    ``null``, ``pvalue``, ``pvalue_max``, ``pvalue_fdr``, ``pvalue_cluster``, ``clusters``,
-    ``threshold``, ``exact``, ``mode``, ``n_placements``, ``exchange``, and the method
-    ``corrected``; and:
+    It is a `fitonce.positions.PositionTest`, with targets instead of positions, and has:
 
     Attributes
     ----------
