@@ -617,9 +617,7 @@ DEFAULTS = {  # module and name, and what a search is made of: with others, ever
         "SIMPLER": 1e-4,
     },
     "refine": {
-        "ALTERNATIONS": 4,
         "WITHIN": np.log(4.0),
-        "CLOSE_ROUNDS": 1e-4,
         "HALVINGS": 20,
         "STEPS": 50,
         "CONVERGED": 1e-8,

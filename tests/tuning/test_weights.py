@@ -12,7 +12,7 @@ from sklearn.base import clone
 from fitonce import KernelRidge, KernelSum
 from fitonce.core.inverse import Inverse
 from fitonce.estimators.setup import folds_of, setup_of
-from fitonce.tuning.gradient import fold_gradient, squared_loss
+from fitonce.tuning.gradient import fold_gradient
 from fitonce.tuning.weights import SumSearch
 
 
@@ -58,7 +58,7 @@ def test_overlapping_test_sets_and_rows_that_are_not_tested() -> None:
 
     def at(step: float) -> tuple[float, np.ndarray]:
         K = X @ X.T + np.eye(12) + step * direction
-        return fold_gradient(Inverse.of(K, Q0, 0.7), Y, deletions, squared_loss(5.0))
+        return fold_gradient(Inverse.of(K, Q0, 0.7), Y, deletions)
 
     slope = (at(1e-6)[0] - at(-1e-6)[0]) / 2e-6
     np.testing.assert_allclose(np.sum(at(0.0)[1] * direction), slope, rtol=1e-6)
@@ -71,7 +71,7 @@ def test_overlapping_test_sets_and_rows_that_are_not_tested() -> None:
         A = np.block([[A, ones], [ones.T, np.zeros((1, 1))]])
         coef = np.linalg.solve(A, np.vstack([Y[train], np.zeros((1, 2))]))
         rows = deleted[tested]
-        literal += np.sum((Y[rows] - K[np.ix_(rows, train)] @ coef[:-1] - coef[-1]) ** 2) / 5.0
+        literal += np.sum((Y[rows] - K[np.ix_(rows, train)] @ coef[:-1] - coef[-1]) ** 2)
     np.testing.assert_allclose(at(0.0)[0], literal, rtol=1e-9)
 
 
@@ -79,10 +79,10 @@ def test_leave_one_out_is_deletion_of_every_row() -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((15, 3)), rng.standard_normal((15, 2))
     smoother = Inverse.of(X @ X.T + np.eye(15), np.full((15, 1), 15**-0.5), 0.7)
-    value, slope = fold_gradient(smoother, Y, None, squared_loss(30.0))
+    value, slope = fold_gradient(smoother, Y, None)
     each = [(np.array([i]), np.array([0])) for i in range(15)]
-    expected, slopes = fold_gradient(smoother, Y, each, squared_loss(30.0))
+    expected, slopes = fold_gradient(smoother, Y, each)
     np.testing.assert_allclose(slope, slopes, rtol=1e-9, atol=1e-12)
     M = smoother.M
-    np.testing.assert_allclose(value, np.mean((M @ Y / np.diag(M)[:, None]) ** 2))
+    np.testing.assert_allclose(value, np.sum((M @ Y / np.diag(M)[:, None]) ** 2))
     np.testing.assert_allclose(value, expected)

@@ -1,7 +1,9 @@
-r"""The held-out loss and its exact gradient in weights, widths and alpha of a sum of kernels.
+r"""The held-out squared error and its exact gradient in weights, widths and alpha of a sum of
+kernels.
 
 For K = Σ_b θ_b K_b with the function norm, M = I - H, r = MY and rows D left out, the held-out
-residuals are e_D = M_DD⁻¹ r_D, and dM = -M dK M/μ. With v_D = ∂E/∂e, zero where D is not tested,
+residuals are e_D = M_DD⁻¹ r_D, and dM = -M dK M/μ. With v_D = ∂E/∂e = 2e_D, zero where D is not
+tested,
 
     Γ = ∂E/∂K = (1/μ) Σ_D M_:D (Z_D M_D: - u_D rᵀ),   u_D = M_DD⁻¹ v_D,  Z_D = u_D e_Dᵀ
 
@@ -32,8 +34,6 @@ FARTHEST_WEIGHT, FARTHEST_WIDTH = np.log(2.0**16), np.log(2.0**6)  # from where 
 ITERATIONS = 40  # of L-BFGS-B at most: each costs a factorization, an inversion and a product
 IMPASSABLE = 1e100  # the loss where alpha is too small for the kernel: a step there is taken back
 
-LossAndSlope = Callable[[Array], tuple[float, Array]]  # held-out residuals e (n, t) to E and ∂E/∂e
-
 
 @dataclass(frozen=True)
 class Term:
@@ -55,7 +55,7 @@ class Objective:
     widths, and mu.
 
     `theta` and `mu` are those of the start, `Y` targets scaled as the rows are, `Q0` what is not
-    penalized; `penalized` says that the constant is.
+    penalized; `penalized` says that the constant is. E is the sum of squares over `total`.
     """
 
     terms: Sequence[Term]
@@ -64,7 +64,7 @@ class Objective:
     Y: Array
     Q0: Array
     row_scale: Array | None
-    loss: LossAndSlope
+    total: float
     deletions: Sequence[Deletion] | None = None
     tunes_theta: bool = False
     tunes_mu: bool = True
@@ -102,12 +102,12 @@ class Objective:
         s = self.row_scale
         try:
             inverse = Inverse.of(K + 0.0 if s is None else K * s * s.T, self.Q0, mu)
-            value, slope = fold_gradient(inverse, self.Y, self.deletions, self.loss)
+            value, slope = fold_gradient(inverse, self.Y, self.deletions)
         except NotPositiveDefiniteError:
             return IMPASSABLE, np.zeros_like(x)
         if not np.isfinite(value):  # confounds that lose their rank without some rows
             return IMPASSABLE, np.zeros_like(x)
-        slope = slope if s is None else slope * s * s.T
+        value, slope = value / self.total, (slope if s is None else slope * s * s.T) / self.total
         total = namespace(slope).sum
         slopes = []
         if self.tunes_theta:
@@ -147,20 +147,11 @@ class Objective:
         return self.values(result.x if result.fun < self(start)[0] else start)
 
 
-def squared_loss(total: float) -> LossAndSlope:
-    """Σ e²/total and its slope."""
-
-    def loss(e: Array) -> tuple[float, Array]:
-        return float(namespace(e).sum(e**2)) / total, 2.0 * e / total
-
-    return loss
-
-
 def fold_gradient(
-    inverse: Inverse, Y: Array, deletions: Sequence[Deletion] | None, loss: LossAndSlope
+    inverse: Inverse, Y: Array, deletions: Sequence[Deletion] | None
 ) -> tuple[float, Array]:
-    """E and Γ = ∂E/∂K (n, n) of the module's docstring; the squared error, where it is the sum of
-    the losses of several deletions, and any loss of leave-one-out where no deletions are given.
+    """E = Σe² and Γ = ∂E/∂K (n, n) of the module's docstring; leave-one-out where no deletions are
+    given.
     """
     M = inverse.M
     xp = namespace(M)
@@ -168,17 +159,17 @@ def fold_gradient(
     if deletions is None:
         o = xp.linalg.diagonal(M)[:, None]
         e = r / o
-        value, v = loss(e)
-        right = xp.sum(v * e / o, axis=1)[:, None] * M - (v / o) @ r.T
-        return value, symmetric(M @ right) / inverse.mu
+        u = 2.0 * e / o
+        right = xp.sum(u * e, axis=1)[:, None] * M - u @ r.T
+        return float(xp.sum(e**2)), symmetric(M @ right) / inverse.mu
     value, parts = 0.0, []
     for deleted, tested in deletions:
         (solve,) = inverse.solvers(deleted, np.array([inverse.mu]))
         e = solve(take(r, deleted))
         counted = np.zeros((len(deleted), 1))
         counted[tested] = 1.0
-        own, v = loss(asarray_like(counted, e) * e)
-        value, u = value + own, solve(v)
+        seen = asarray_like(counted, e) * e
+        value, u = value + float(xp.sum(seen**2)), solve(2.0 * seen)
         parts.append((u @ e.T) @ take(M, deleted) - u @ r.T)
     rows = np.concatenate([deleted for deleted, _ in deletions])
     return value, symmetric(take(M, rows).T @ xp.concat(parts, axis=0)) / inverse.mu

@@ -1,5 +1,5 @@
-"""From the best point of the lattice to the local minimum: Newton's method for log alpha, gradients
-or a line search for gamma.
+"""From the best point of the lattice to the local minimum: Newton's method for log alpha, a line
+search for gamma.
 
 Newton's method on t = log mu with step halving is that of Saadi, Talbot & Cawley (2007, section
 3.3). A criterion is a smooth function of t, and costs one path for any number of mu. So its
@@ -15,14 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import scipy.optimize
 
-from ..core.arrays import Array, namespace
-from ..kernels import RADIAL, Kernel
-from .gradient import LossAndSlope, Objective, Term, squared_loss
 from .problem import Problem
 from .trials import Parameters, Trial, Trials
 from .tuner import Candidates, Tuner
@@ -64,16 +60,16 @@ class NewtonStep:
 def newton(losses: Losses, alpha: float, lowest: float, highest: float) -> list[NewtonStep]:
     """The path from `alpha` to the nearest local minimum of the loss, inside [lowest, highest].
 
-    Each step is Newton's, halved until the loss decreases. The search ends if a step is shorter
-    than 1e-8 in log alpha, or halving does not help.
+    Each step is Newton's as far as the window allows, halved until the loss decreases. The search
+    ends if a step is shorter than 1e-8 in log alpha, or halving does not help.
     """
     path = [step_at(losses, np.log(alpha))]
     for _ in range(STEPS):
         here, there = path[-1], path[-1]
-        t, step, halvings = np.log(here.alpha), here.newton, 0
+        t, halvings = np.log(here.alpha), 0
+        step = np.clip(t + here.newton, np.log(lowest), np.log(highest)) - t
         while halvings <= HALVINGS and abs(step) > CONVERGED:
-            target = np.clip(t + step, np.log(lowest), np.log(highest))
-            there = step_at(losses, float(target))
+            there = step_at(losses, float(t + step))
             if there.loss < here.loss:
                 break
             step, halvings = 0.5 * step, halvings + 1
@@ -92,51 +88,17 @@ def step_at(losses: Losses, t: float) -> NewtonStep:
     return NewtonStep(float(np.exp(t)), float(around[2]), first, second)
 
 
-ALTERNATIONS = 4  # rounds of gamma, then alpha, where there is no joint gradient
 WITHIN = np.log(4.0)  # how far gamma and alpha may move from the lattice point in a line search
-CLOSE_ROUNDS = 1e-4  # of log gamma between rounds
 
 
 @dataclass(frozen=True)
 class Refinement:
     """What happened after the lattice: the steps of Newton's method (the last run), and the
-    rounds.
+    `rounds`, which are the start and the end of the search for gamma.
     """
 
     steps: list[NewtonStep] = field(default_factory=list)
     rounds: list[dict[str, float]] = field(default_factory=list)
-
-
-# ---- smooth losses -------------------------------------------------------------------------------
-
-
-def smoothed_loss(problem: Problem, compression: float) -> LossAndSlope:
-    """Mean of σ(-γ y (y - e)) for ±1 targets as a function of the (scaled) residuals e, and its
-    slope.
-    """
-    weights = problem.row_weights / namespace(problem.targets).sum(problem.row_weights)
-
-    def loss(e: Array) -> tuple[float, Array]:
-        xp = namespace(e)
-        margin = 1.0 - problem.targets * problem.unscale(e)
-        s = 0.5 - 0.5 * xp.tanh(0.5 * compression * margin)  # σ(-γ margin), without overflow
-        slope = weights * compression * s * (1.0 - s) * problem.targets
-        return float(xp.sum(weights * s)), problem.unscale(slope)
-
-    return loss
-
-
-def loss_and_slope(tuner: Tuner, problem: Problem) -> LossAndSlope | None:
-    """The criterion as a function of leave-one-out residuals, with its slope, where gradients in
-    the kernel are available.
-    """
-    criterion = tuner.specification.criterion
-    if criterion.name == "squared_error":
-        return squared_loss(tuner.data.total_weight * problem.targets.shape[1])
-    two_signs = tuner.readout.n_classes == 2 and not tuner.readout.needs_scatter
-    if criterion.name == "smoothed_error" and two_signs:
-        return smoothed_loss(problem, criterion.compression)
-    return None
 
 
 # ---- to the minimum ------------------------------------------------------------------------------
@@ -146,19 +108,14 @@ def refine(tuner: Tuner, trials: Trials, winner: Trial) -> tuple[Trials, Trial, 
     """The winner of the lattice moved to the nearest minimum of the criterion; never to a worse
     one.
 
-    Gamma first, where it is tuned: jointly with alpha by gradient where the criterion has one
-    (function norm, leave-one-out), else in turns with alpha (Saadi et al.), each by a bounded line
-    search. Then alpha, by Newton's method where the criterion has derivatives.
+    Gamma by a line search on what is lost at the best alpha nearby, where it is tuned: one
+    decomposition for each step. Alpha by Newton's method where the criterion has derivatives, else
+    by a line search.
     """
     best, rounds = winner, list[Trial]()
     if "gamma" in winner.parameters:
-        objective = _objective(tuner, winner)
-        rounds = _in_turns(tuner, winner) if objective is None else [winner]
-        if objective is not None:
-            window = _window(tuner, winner)
-            _, (gamma,), alpha = objective.minimise(window)
-            rounds.append(_better(winner, _at_gamma(tuner, winner, float(gamma), alpha)))
-        best = rounds[-1]
+        best = _better(winner, _best_gamma(tuner, winner))
+        rounds = [winner, best]
     best, steps = _refined_alpha(tuner, best)
     alphas, losses = ([getattr(step, name) for step in steps] for name in ("alpha", "loss"))
     walked = Trial(best.parameters, np.array(alphas), np.array(losses))
@@ -167,24 +124,11 @@ def refine(tuner: Tuner, trials: Trials, winner: Trial) -> tuple[Trials, Trial, 
 
 
 def _record(trial: Trial) -> dict[str, float]:
-    gamma = float(np.mean(trial.parameters["gamma"]))
-    return {"gamma": gamma, "alpha": trial.alpha, "loss": trial.loss}
+    return {"gamma": trial.parameters["gamma"], "alpha": trial.alpha, "loss": trial.loss}
 
 
 def _better(one: Trial, other: Trial) -> Trial:
     return other if other.loss < one.loss else one
-
-
-def _window(tuner: Tuner, at: Trial) -> tuple[float, float]:
-    """The first and the last candidate for alpha."""
-    alphas = tuner.alphas(at.problem)
-    return float(alphas[0]), float(alphas[-1])
-
-
-def _at_gamma(tuner: Tuner, at: Trial, gamma: float, alpha: float) -> Trial:
-    """The same with another gamma and alpha."""
-    parameters: Parameters = {**at.parameters, "gamma": gamma}
-    return _judged(tuner, tuner.problem(parameters), alpha, parameters)
 
 
 def _judged(tuner: Tuner, problem: Problem, alpha: float, parameters: Parameters) -> Trial:
@@ -207,61 +151,33 @@ def _line(loss: Callable[[float], float], start: float, window: tuple[float, flo
     return float(np.exp(found.x))
 
 
-def _smooth(tuner: Tuner) -> bool:
-    """Whether models leave out single rows of a kernel matrix, in closed form."""
-    return tuner.deletions is None and tuner.data.landmarks is None
+def _best_gamma(tuner: Tuner, start: Trial) -> Trial:
+    """The best gamma near one, each at its best alpha."""
+
+    def at(gamma: float) -> Trial:
+        parameters: Parameters = {**start.parameters, "gamma": gamma}
+        trial = _judged(tuner, tuner.problem(parameters), start.alpha, parameters)
+        return _refined_alpha(tuner, trial)[0]
+
+    gamma = start.parameters["gamma"]
+    return at(_line(lambda gamma: at(gamma).loss, gamma, (gamma / 8.0, gamma * 8.0)))
 
 
 def _refined_alpha(tuner: Tuner, at: Trial) -> tuple[Trial, list[NewtonStep]]:
     """The best alpha near one, by Newton's method or a line search, and the steps to it."""
-    problem = at.problem
-    if tuner.specification.alphas is not None:
+    problem, spec, steps, alpha = at.problem, tuner.specification, list[NewtonStep](), at.alpha
+    if spec.alphas is not None:
         return at, []
-    window, steps, alpha = _window(tuner, at), list[NewtonStep](), at.alpha
+    alphas = tuner.alphas(problem)
+    window = float(alphas[0]), float(alphas[-1])
 
     def losses(mus: np.ndarray) -> np.ndarray:
         return np.asarray(tuner.losses(problem, mus).mean(axis=1))
 
-    if _smooth(tuner) and tuner.specification.criterion.differentiable(tuner.readout.n_classes):
+    of_kernel = tuner.deletions is None and tuner.data.landmarks is None
+    if of_kernel and spec.criterion.differentiable(tuner.readout.n_classes):
         steps = newton(losses, alpha, *window)
         alpha = steps[-1].alpha
     else:
         alpha = _line(lambda mu: float(losses(np.array([mu]))[0]), alpha, window)
     return _better(at, _judged(tuner, problem, alpha, at.parameters)), steps
-
-
-def _objective(tuner: Tuner, at: Trial) -> Objective | None:
-    """The smooth loss in log gamma and log alpha, where there is one: leave-one-out, function
-    norm, a kernel of a distance.
-    """
-    problem, spec, parameters = at.problem, tuner.specification, at.parameters
-    loss = loss_and_slope(tuner, problem)
-    function_norm = parameters.get("penalty", spec.penalty) == "function"
-    plain = function_norm and spec.alphas is None and spec.fit_intercept != "penalized"
-    if loss is None or not (_smooth(tuner) and plain and problem.kernel.function in RADIAL):
-        return None
-
-    def kernel(gamma: Any) -> Kernel:
-        return spec.kernel_at(tuner.data, {**parameters, "gamma": gamma})
-
-    term = Term(kernel, tuner.data.X, parameters["gamma"], tunes_gamma=True)
-    scaled = problem.projected.Y, problem.smoother.Q0, problem.row_scale
-    return Objective([term], np.ones(1), at.alpha, *scaled, loss)
-
-
-def _in_turns(tuner: Tuner, start: Trial) -> list[Trial]:
-    """The best of every round of gamma, then alpha, the start first."""
-    rounds = [start]
-    for _ in range(ALTERNATIONS):
-        best = rounds[-1]
-        gamma, alpha = best.parameters["gamma"], best.alpha
-
-        def loss(at: float, best: Trial = best, alpha: float = alpha) -> float:
-            return _at_gamma(tuner, best, at, alpha).loss
-
-        found = _line(loss, gamma, (gamma / 8.0, gamma * 8.0))
-        best, _ = _refined_alpha(tuner, _better(best, _at_gamma(tuner, best, found, alpha)))
-        rounds.append(best)
-        if abs(np.log(best.parameters["gamma"] / gamma)) < CLOSE_ROUNDS:
-            break
-    return rounds

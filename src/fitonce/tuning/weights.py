@@ -23,7 +23,7 @@ from ..core.rows import dense_like
 from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, SumPlan, central_gamma
 from .decompose import FitIntercept, bias_basis
 from .gamma_search import Attempt
-from .gradient import Objective, Term, squared_loss
+from .gradient import Objective, Term
 from .specification import Data
 from .trials import Parameters, Trial, Trials
 from .tuner import Tuner
@@ -161,7 +161,7 @@ class SumSearch:
             _as_few(Y),
             _free(data, like, spec.fit_intercept),
             data.row_scale,
-            squared_loss(data.total_weight * float(data.targets.shape[1])),
+            data.total_weight * float(data.targets.shape[1]),
             self.deletions,
             tunes_theta=self.tunes_weights,
             tunes_mu=not self.tunes_weights and spec.alphas is None,
