@@ -231,7 +231,6 @@ def _on_host(X: Any) -> Any:
 
 
 def _as_given(values: np.ndarray, X: Any) -> Any:
-    """New values on the device of the rows."""
     return asarray_like(values, X) if is_array_api_obj(X) else values
 
 

@@ -365,7 +365,6 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
 
 
 def _never(data: AssessedRows, round_: Round) -> bool:
-    """Whether a class is never predicted."""
     said = set(round_.predictions[round_.tested].tolist())
     return data.classes is not None and not set(data.y[round_.tested].tolist()) <= said
 

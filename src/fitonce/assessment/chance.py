@@ -6,11 +6,9 @@ allow it. Otherwise labels are permuted within groups (see docs/permutation.md).
 `TimeSeriesSplit`, labels are shifted in a circle, because those of neighboring rows are alike.
 Every step that uses the labels is repeated under every permutation.
 
-The number of permutations is fixed, and what is tested depends only on the size of the data: the
-same call gives the same p-value on every machine. The assessed model itself is tested, with its own
-choice of kernel, gamma and alpha, where that takes seconds. Otherwise it chooses among the same
-kernels on a coarser lattice (`search="coarse"`), for the observed and for the permuted labels: a
-valid test of the same hypothesis, reported with the score of what was tested.
+What is tested depends only on the size of the data: the same call gives the same p-value on every
+machine. It is the assessed model itself, tuned again, where that takes seconds. Otherwise it
+chooses among the same kernels on a coarser lattice, a valid test of the same hypothesis.
 """
 
 from __future__ import annotations

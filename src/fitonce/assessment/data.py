@@ -95,7 +95,6 @@ class AssessedRows:
 
     @property
     def score_name(self) -> str:
-        """The main score."""
         if self.lead is not None:
             return self.lead
         return "r2" if self.classes is None else "accuracy"

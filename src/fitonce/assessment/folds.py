@@ -1,10 +1,9 @@
 """Held-out outputs of every split, and those of models that have seen neither of two folds.
 
 Every split is fitted once, or looked up in one decomposition if nothing depends on the training
-rows; its outputs are read, and the model is dropped before the next: one decomposition is in memory
-at a time. A model without a second fold, which the intervals need, keeps the settings of the model
-without the first and the steps before it: it is a deletion from one decomposition. Its temperature
-comes from the rows of the other folds, see `_calibrated`.
+rows; one decomposition is in memory at a time. A model without a second fold, which the intervals
+need, keeps the settings of the model without the first and the steps before it: it is a deletion
+from one decomposition. Its temperature comes from the rows of the other folds, see `_calibrated`.
 """
 
 from __future__ import annotations

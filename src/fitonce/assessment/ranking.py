@@ -1,9 +1,8 @@
 """The area under the ROC curve of held-out rows, without mixing the scales of different models.
 
-Outputs of different models are not on the same scale. If folds are small, each model has a bias
-that depends on the classes of its left-out rows, and pooling rows over folds ranks them against
-their own labels. So, with few rows, two rows are compared only by a model that was trained on
-neither:
+If folds are small, each model has a bias that depends on the classes of its left-out rows, and
+pooling rows over folds ranks them against their own labels. So, with few rows, two rows are
+compared only by a model that was trained on neither:
 
     any two rows, left out together (`leave_pair_out`), if parameters are fixed
     any two rows of the same fold, if each training set chooses its own parameters, or rows belong

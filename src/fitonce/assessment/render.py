@@ -110,7 +110,6 @@ def assessment(answer: Any) -> list[Block]:
 
 
 def warned(warnings: Iterable[str]) -> Block:
-    """A line for every warning."""
     return Block(notes=[f"warning: {text}" for text in warnings])
 
 
@@ -292,7 +291,6 @@ def comparison(result: Any) -> list[Block]:
 
 
 def score_name(name: Any) -> str:
-    """The name of a metric or criterion."""
     if not isinstance(name, str):
         return "user-defined criterion"
     return SCORES.get(name, {"auc": "AUC", "error": "error rate"}.get(name, name.replace("_", " ")))
@@ -395,7 +393,6 @@ def relabellings(test: Any) -> str:
 
 
 def exchanged(test: Any) -> str:
-    """What the permutations of a test exchange, and where."""
     return f"{EXCHANGED.get(test.exchange, test.exchange)}, {MODES[test.mode]}"
 
 

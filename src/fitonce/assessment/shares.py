@@ -7,8 +7,7 @@ training targets and the mean of all targets. With y and ŷ centered on the mean
     R² = 1 - Σ(y - ŷ)²/Σy² = Σ ŷ∘(2y - ŷ)/Σy²,
 
 so the **product measure** of kernel b, Σ ŷ_b∘(2y - ŷ)/Σy², adds up to R² together with that of the
-rest. The **unique share** is R² minus the R² of the model without the kernel, tuned again. Two
-kernels with the same information have large product measures and small unique shares.
+rest. The **unique share** is R² minus the R² of the model without the kernel, tuned again.
 """
 
 from __future__ import annotations
@@ -233,7 +232,6 @@ def _matrices(kernel: SummedKernel, X: Any, points: Any) -> Iterator[Any]:
 
 
 def _means(y: np.ndarray, weights: np.ndarray, splits: Splits) -> Iterator[Part]:
-    """The means of the training targets as predictions."""
     for train, test in splits:
         mean = np.average(y[train], axis=0, weights=weights[train])
         yield test, np.broadcast_to(mean, (len(test), *y.shape[1:]))

@@ -1,9 +1,8 @@
 """What each column of a table is used for, its values as numbers or categories, and warnings of
 what may make the scores worthless.
 
-Whatever is learned from rows (medians, means, the list of categories) is left to the pipeline,
-which cross-validation refits in every training set. What a column is (its kind, the format of its
-dates and numbers) is decided once, and kept in the model file, so that later rows are read alike.
+Whatever is learned from rows (medians, means, categories) is left to the pipeline. What a column is
+(its kind, the format of its dates and numbers) is decided once, and kept in the model file.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 The columns as numbers and the model form one pipeline, which is refitted in every fold. Numbers:
 missing values become the median, with an indicator; then unit variance, and at most three standard
-deviations from the mean (`ClippedScaler`). Categories: one 0/1 column for each level. Two rows that
-differ in a category have a squared distance of 2 there, however rare their levels are. This is the
-mean squared distance of two rows in a standardized number. Categories with few rows are kept
-separate or merged, whichever gives the better held-out score on the training rows.
+deviations from the mean (`ClippedScaler`). Categories: one 0/1 column for each level; those with
+few rows are kept separate or merged, whichever gives the better held-out score on the training
+rows.
 """
 
 from __future__ import annotations

@@ -79,7 +79,6 @@ def threads_for(parts: Design) -> Any:
 
 
 def with_permutations(given: Given) -> Given:
-    """The options with the permutations as a number, if they are given as one."""
     asked = word_or_number(given["permutations"], "permutations", ("auto",), above=-1, kind=int)
     return given | {"permutations": asked}
 

@@ -183,7 +183,6 @@ def announce(
 
 
 def described_model(model: Any) -> str:
-    """A model in a few words."""
     words = render.model_name(model)
     return words if is_committee(model) else f"{words}, {render.kernel_text(model.kernel)}"
 
@@ -236,7 +235,6 @@ def chosen(estimator: Any, choice: Mapping[str, Any], answer: Assessment) -> Blo
 
 
 def committee(model: Any) -> Block:
-    """The members of a committee with their weights."""
     head, *lines = model.describe(MOST_MEMBERS).splitlines()
     return Block(f"Committee: {head}", notes=[f"  {line}" for line in lines])
 

@@ -1,8 +1,7 @@
 """Tables in files: CSV, TSV, Excel, Parquet, Arrow. Assumptions made while reading become notes.
 Output paths are checked before the work begins, and files are written completely or not at all.
 
-A text file is read as strings; `columns` decides which columns are numbers. The separator, the
-character encoding and the presence of a header are detected, and reported if they are unusual.
+A text file is read as strings; `columns` decides which columns are numbers.
 """
 
 from __future__ import annotations

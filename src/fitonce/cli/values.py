@@ -365,7 +365,6 @@ def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarra
 
 
 def logarithm_of(target: str, y: np.ndarray, task: str) -> np.ndarray:
-    """The logarithm of a target, which must be positive."""
     wrong = task != "regression" or y.min() <= 0
     refuse((wrong, f"--log-target needs numbers above 0, which the target {target!r} has not."))
     return np.asarray(np.log(y))

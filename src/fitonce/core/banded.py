@@ -220,5 +220,4 @@ def _apply(Q: Array, W: Array) -> Array:
 
 
 def _column_blocks(Y: Array) -> Iterator[Array]:
-    """Y (n, t) in blocks of columns; one without columns where it has none."""
     return (Y[:, columns] for columns in row_blocks(max(int(Y.shape[1]), 1), COLUMNS))

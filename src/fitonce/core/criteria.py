@@ -222,7 +222,6 @@ def sums_of(name: str, scores: HeldOutScores) -> TargetSums:
 
 
 def _of_numbers(name: str, scores: HeldOutScores) -> np.ndarray:
-    """A loss of held-out targets (m, t)."""
     return to_numpy(sums_of(name, scores).loss(name))
 
 

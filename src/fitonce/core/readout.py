@@ -155,7 +155,6 @@ class Readout(ABC):
         return settled_outputs(scored[0], np.broadcast_to(tau, scored[0].shape[::2])), scored[1]
 
     def _scored(self, P: Array, rule: Rule | None) -> tuple[Array, Array] | None:
-        """Scores and separations of `class_scores`."""
         return None
 
 

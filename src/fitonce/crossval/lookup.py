@@ -1,10 +1,9 @@
 """The estimator that scikit-learn's functions get instead of ours, so that they behave exactly as
 documented.
 
-scikit-learn's own `cross_validate` and `cross_val_predict` run; they split, score, warn and collect
-results as always. The rows they pass around are row indices, and the estimator they clone, fit and
-call is a `RowLookupEstimator`, which looks up in one shared decomposition what a refit on those
-rows would give.
+The rows they pass around are row indices, and the estimator they clone, fit and call is a
+`RowLookupEstimator`, which looks up in one shared decomposition what a refit on those rows would
+give.
 """
 
 from __future__ import annotations

@@ -102,7 +102,6 @@ class Scored:
 
     @cached_property
     def seen(self) -> Array:
-        """The truth on the device of the outputs."""
         values = self.outputs.values
         return self.truth if is_numpy(values) else asarray_like(self.outputs.truth, values)
 

@@ -1,8 +1,8 @@
 r"""Leave-pair-out: an area under the ROC curve that is unbiased for few rows.
 
-Decisions of different training sets are not on the same scale. In leave-one-out, the bias of each
-model depends on the class of its left-out row, and a model that has learned nothing gets a pooled
-AUC of 0. Leave-pair-out compares two rows only with the model that lacks both (Airola et al. 2011):
+In leave-one-out, the bias of each model depends on the class of its left-out row, and a model that
+has learned nothing gets a pooled AUC of 0. Leave-pair-out compares two rows only with the model
+that lacks both (Airola et al. 2011):
 
     AUC = mean over positive i, negative j of  [d_i > d_j] + ½ [d_i = d_j].
 

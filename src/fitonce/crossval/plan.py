@@ -212,7 +212,6 @@ def _undisputed(run: Scored) -> bool:
 
 
 def _on_host(values: Any) -> Any:
-    """Labels or parameters in memory, as NumPy arrays if they are arrays."""
     values = gathered(values)
     return to_numpy(values) if is_foreign_array(values) else values
 

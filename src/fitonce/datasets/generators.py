@@ -266,7 +266,6 @@ def checkerboard_bayes(X: Any) -> np.ndarray:
 
 
 def _field(X: np.ndarray) -> np.ndarray:
-    """+1 on black fields, -1 on white ones."""
     return np.where(np.floor(4.0 * X).sum(axis=1) % 2 == 0, 1, -1)
 
 

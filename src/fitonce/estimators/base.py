@@ -109,7 +109,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._set_solution(solution, readout)
 
     def _set_held_out(self, held_out: Array) -> None:
-        """Set the held-out outputs, and what follows from them."""
         raise NotImplementedError
 
     @with_callbacks

@@ -290,7 +290,6 @@ def _logarithms(p: Array) -> Array:
 
 
 def _has_own(candidate: Candidate, labels: np.ndarray) -> np.ndarray:
-    """Whether each row has a held-out output for its own class."""
     scores = class_scores(candidate.held_out)
     known = np.isfinite(scores[np.arange(len(labels)), labels])
     return np.asarray(known & ~np.isnan(scores).any(axis=1))

@@ -273,12 +273,10 @@ def as_came(output: np.ndarray, training: Training) -> Array:
 
 
 def final_step(estimator: Any) -> Any:
-    """The last step of a pipeline, or the estimator itself."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def steps_of(member: Any) -> list[Any]:
-    """The steps before the model of a member."""
     steps = member.steps[:-1] if isinstance(member, Pipeline) else []
     return [step for _, step in steps if not isinstance(step, (str, type(None)))]
 

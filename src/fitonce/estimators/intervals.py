@@ -271,7 +271,6 @@ def signal_variances(given: Any, record: FitRecord) -> np.ndarray:
 
 
 def process_of(record: FitRecord, signal_variance: Any) -> GaussianProcess:
-    """See `KernelRidge.gaussian_process`."""
     check_process(record, "gaussian_process")
     variance = signal_variances(signal_variance, record)
     return read_process(record.problem, record.path, variance, record.readout.shaped)

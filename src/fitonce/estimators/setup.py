@@ -63,7 +63,6 @@ class Training:
 
     @property
     def row_weights(self) -> np.ndarray:
-        """The weights of all rows (n,)."""
         return np.ones(self.n_samples) if self.weights is None else self.weights
 
     def active_X(self) -> Any:

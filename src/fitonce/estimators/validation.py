@@ -1,9 +1,8 @@
 """Validation of the rows, targets and weights of the estimators, and outputs for rows that are not
 in memory: block by block from files, lazily for Dask collections.
 
-NumPy, sparse and data-frame input goes through scikit-learn's `validate_data`. Arrays of other
-namespaces (torch, CuPy) are validated here, on their device, so that no global switch is needed for
-them.
+NumPy, sparse and data-frame input goes through scikit-learn's `validate_data`; arrays of other
+namespaces (torch, CuPy) are validated here, on their device.
 """
 
 from __future__ import annotations

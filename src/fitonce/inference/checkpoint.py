@@ -1,9 +1,7 @@
 """Checkpoints of a long run: the results so far, and a fingerprint of the test, so that the file of
 another test is refused.
 
-A checkpoint is one NumPy archive without pickled objects. It is written whole
-or not at all. An interruption or a full disk leaves the last complete block, and two processes that
-share a file do not disturb each other.
+A checkpoint is one NumPy archive without pickled objects, written whole or not at all.
 
 The fingerprint is a hash of what pickling the test would write, which nobody reads again. Things
 are told apart by their content, never by their address in memory: arrays and tables by their

@@ -188,7 +188,6 @@ class DeletionMaps:
 
 
 def _in_order(A: Array, order: np.ndarray) -> Array:
-    """The last axis in another order."""
     if is_numpy(A):
         return np.take(A, order, axis=-1)
     return namespace(A).take(A, index_like(order, A), axis=A.ndim - 1)

@@ -74,7 +74,6 @@ class BlockShuffle:
 
     @cached_property
     def _in_blocks(self) -> np.ndarray:
-        """Units block by block."""
         return np.argsort(self.block_of_unit, kind="stable")
 
     def __call__(self, keys: Keys, numbers: np.ndarray, like: Array) -> Array:

@@ -335,7 +335,6 @@ def linear_maps(
 
 
 def _of_rows(A: Array, rows: np.ndarray, axis: int) -> Array:
-    """Some rows (k, m) of A (…, n, …), as (…, k, m, …)."""
     xp = namespace(A)
     taken_ = xp.take(A, index_like(rows.ravel(), A), axis=axis)
     return xp.reshape(taken_, (*A.shape[:axis], *rows.shape, *A.shape[axis + 1 :]))

@@ -1,13 +1,9 @@
 r"""One decomposition per training set, shared by all labelings: for models that depend on their
 training rows but not on their labels.
 
-These are pipelines of transformers that do not use y, kernel parameters computed from the training
-rows, and hyper-parameters tuned inside every training set. All labelings are columns of the targets
-of one decomposition, which predicts the targets of the test rows and gives the residual scatter
-E = Yᵀ(I - H)Y.
-
-If something is tuned, each labeling makes the same choice as in a fit, in every training set
-(`choices`). All labelings share the decompositions and the products.
+All labelings are columns of the targets of one decomposition, which predicts the targets of the
+test rows and gives the residual scatter E = Yᵀ(I - H)Y. If something is tuned, each labeling makes
+the same choice as in a fit, in every training set (`choices`).
 """
 
 from __future__ import annotations

@@ -219,6 +219,5 @@ def _within(groups: np.ndarray | None, levels: np.ndarray | None) -> np.ndarray 
 
 
 def _split(X: Any, y: Any, metadata: Mapping[str, Any], cv: Any, reverse: bool) -> list[Split]:
-    """The splits of the rows, or of the rows of X in reverse with the same labels."""
     rows = subset(X, np.arange(n_rows(X))[::-1]) if reverse else X
     return split_rows(cv.split(rows, y, **metadata), n_rows(X), none_tested=True)

@@ -4,9 +4,8 @@ A permutation test compares the observed score with scores of labelings that are
 under the null hypothesis, *given the folds*. If folds are balanced, because they depend on y or
 because the rows have a designed order, they belong to the observed labeling: under free
 permutations, they are unbalanced, the priors of the training sets are shifted away from each test
-fold, and the null scores are too low. Such a test rejects pure noise up to 45 % of the time at a
-nominal 5 % (`benchmarks/simulations.py permutations`). If labels and folds are permuted together
-(`placements.py`), they stay balanced. Only splits that follow the order of the rows, or use X,
+fold, and the null scores are too low. If labels and folds are permuted together (`placements.py`),
+they stay balanced. Only splits that follow the order of the rows, or use X,
 cannot be permuted.
 """
 

@@ -1,10 +1,9 @@
 """What a model file may contain, and cost.
 
 Models are saved and exported as NumPy arrays and plain data. Names of types in a file are checked
-before anything is imported or built; so are limits on the cost of reading it. A file of a few
-kilobytes can ask for gigabytes, or for endless work: members that expand to a thousand times their
-size, arrays that are named many times, archives inside members, nested lists that are shared by
-number, strings of brackets. Everything is counted in bytes of memory, with one budget.
+before anything is imported or built; so are limits on the cost of reading it. Everything is counted
+in bytes of memory, with one budget: members that expand, arrays that are named many times, archives
+inside members, nested lists that are shared, strings of brackets.
 """
 
 from __future__ import annotations
@@ -314,7 +313,6 @@ def budget(archive: bytes) -> int:
 
 
 def check_unfolding(opened: zipfile.ZipFile, archive: bytes) -> None:
-    """Check all members together."""
     _within(sum(member.file_size for member in opened.infolist()), archive)
 
 

@@ -101,7 +101,6 @@ class KernelSum(BaseEstimator):
 
     @property
     def functions(self) -> list[Any]:
-        """The kernels that are Python functions."""
         return [kernel for _, kernel, _ in self.kernels if callable(kernel)]
 
     @property

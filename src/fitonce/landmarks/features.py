@@ -122,7 +122,6 @@ def landmark_map(
 
 
 def _with_ones(Z: Array) -> Array:
-    """Features beside one that is always one."""
     return namespace(Z).concat([Z, namespace(Z).ones_like(Z[:, :1])], axis=1)
 
 

@@ -151,7 +151,6 @@ class RegularizationPathDisplay(_SearchDisplay):
         ax.xaxis.set_major_formatter("{x:g}")
 
     def _of_width(self, gamma: float) -> np.ndarray:
-        """Which candidates have this width, including NaN."""
         return np.asarray(np.isclose(self.gammas, gamma, rtol=1e-9, atol=0.0, equal_nan=True))
 
     def _line(self, rows: np.ndarray, **style: Any) -> Any:

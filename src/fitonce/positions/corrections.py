@@ -7,11 +7,10 @@ gives a valid p-value by its rank, (1 + #{null ≥ observed})/(1 + P):
 
 - `pvalue`: each position on its own, not corrected;
 - `pvalue_max`: the score compared with the largest score of every permutation over all positions
-  (Nichols & Holmes 2002); it controls the probability of any false positive, for each position;
+  (Nichols & Holmes 2002);
 - clusters: neighboring positions whose own p-value is at most a threshold. The mass of a cluster,
   the sum of its standardized scores, is compared with the largest mass of every permutation (Maris
-  & Oostenveld 2007; Bullmore et al. 1999). A significant cluster shows that there is an effect in
-  this region; it does not tell when the effect begins (Sassenhagen & Draschkow 2019);
+  & Oostenveld 2007; Bullmore et al. 1999);
 - `pvalue_fdr`: false discovery rate, from the uncorrected p-values (Benjamini & Hochberg 1995).
 """
 

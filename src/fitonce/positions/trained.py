@@ -2,7 +2,7 @@ r"""Scores of models trained at one position, at their own or at all of them: li
 positions in one array, any models one position after the other.
 
 With the decomposition of position s, the model of a training set is, as after a refit without the
-deleted rows (MATHS: α of the remaining residuals),
+deleted rows,
 
     decision(x) = k(x, X_s) α + b          or, for the linear kernel, x·w + b.
 
@@ -63,7 +63,6 @@ class StackedScores:
         return found
 
     def _at_own(self, maps: LinearMaps, fits: Sequence[LinearFits]) -> np.ndarray:
-        """(S, folds)"""
         model = self.model
         outputs = maps.outputs_of(model.folds, fits, model.values, model.sizes)
         return np.concatenate([self._scores(run) for run in outputs], axis=1)
@@ -144,7 +143,6 @@ class TrainedHere:
         return self._read(model.predict if classes is None else model.decision_function, fold)
 
     def _read(self, output: Output, fold: int) -> np.ndarray:
-        """Scores (positions,) of a model by its output."""
         return np.concatenate([self._scored(output, X, fold) for X in self.tested(fold)])
 
     def tested(self, fold: int) -> Iterator[Array]:

@@ -64,7 +64,6 @@ class Explorer:
 
     @property
     def chosen(self) -> tuple[int, int]:
-        """Indices of the chosen gamma and alpha."""
         return self.factors.index(1.0), len(self.alphas) // 2
 
     @property

@@ -144,7 +144,6 @@ class Subject:
 
     @property
     def first_target(self) -> np.ndarray:
-        """The target; the first if there are several."""
         return self.y.reshape(self.n_samples, -1)[:, 0]
 
     @property
@@ -222,7 +221,6 @@ class Subject:
 
     @cached_property
     def predicted_rows(self) -> np.ndarray:
-        """Which rows have a prediction of the assessment."""
         none = np.zeros(self.n_samples, dtype=bool)
         return none if self.assessment is None else self.assessment.tested
 
@@ -293,7 +291,6 @@ class Subject:
 
 
 def _name(y: Any) -> str | None:
-    """The name of a Series."""
     name = getattr(y, "name", None)
     return name if isinstance(name, str) and name else None
 

@@ -3,8 +3,7 @@
 
 `ArrayRows` cuts an array in memory (or memory-mapped) into blocks. `BlockRows` reads them from a
 source that yields them, again for every pass. `DaskRows`, in its own module, sends the function to
-the partitions instead. The functions are plain and see one block at a time, so the same code works
-for all three.
+the partitions instead.
 """
 
 from __future__ import annotations
@@ -236,7 +235,6 @@ def checked_block(block: Any, where: str, n_features: int | None) -> Array:
 
 
 def _as_numbers(block: Any) -> Array:
-    """A block as float64, on its own device."""
     if is_array_api_obj(block) and not is_numpy(block):
         return asarray_like(block, block)
     return np.asarray(block, dtype=np.float64)

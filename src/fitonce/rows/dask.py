@@ -3,11 +3,8 @@
 Works for arrays and data frames with known or unknown partition sizes; features are never gathered.
 If partitions are GPU arrays (CuPy), the work happens there, and the results are copied to the host.
 Results are merged in a tree of fixed shape on the workers, so the outcome does not depend on which
-worker finishes first, nor on workers that fail and whose tasks are repeated.
-
-A job is a function with bound arrays (landmarks, coefficients), as a partial or a dataclass. If the
-block of a worker is on a GPU, these arrays are sent there, and the result is brought back to the
-host.
+worker finishes first, nor on workers that fail. A job is a function with bound arrays (landmarks,
+coefficients), as a partial or a dataclass.
 """
 
 from __future__ import annotations

@@ -313,7 +313,6 @@ class TableFile:
         return stat.st_size, stat.st_mtime_ns
 
     def names(self) -> list[str]:
-        """The names of the columns."""
         with self._readable():
             return list(self._dataset().schema.names)
 

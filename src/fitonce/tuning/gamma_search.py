@@ -5,18 +5,13 @@ sets that differ by a few rows try the same values: the folds of a nested cross-
 same choices as literal refits.
 
 On many rows the lattice is tried on a sample of them. On all rows the best of it is decomposed, and
-its neighbors are tried at single alphas, each by a Cholesky factorization (a sixth of the time of
-a decomposition). Where one is better, the walk goes on in its direction, and the last gamma is
-decomposed in turn.
+its neighbors are tried at single alphas, each by a Cholesky factorization (a sixth of the time of a
+decomposition). Where one is better, the walk goes on in its direction, and the last gamma is
+decomposed in turn. The alpha tried there is the sample's best, shifted by as many powers of two as
+it has shifted between the sample and all rows here; its neighbors too where that could decide.
 
-The sample determines which alpha to try at another gamma: its best alpha there, shifted by as many
-powers of two as the best alpha has shifted here between the sample and all rows. If the result is
-so close to the best that another alpha could make the difference, neighboring alphas are tried as
-well.
-
-If kernels are compared, those that are clearly worse than the best on the sample are dropped; with
-few rows, those that are clearly worse at the first gammas of their lattice are not tried at finer
-ones.
+Of several kernels, those that are clearly worse on the sample, or at the first gammas of their
+lattice, are dropped.
 """
 
 from __future__ import annotations

@@ -124,7 +124,6 @@ class Objective:
 
     @cached_property
     def _fixed(self) -> list[Array | None]:
-        """The matrices K_b that stay."""
         return [None if term.tunes_gamma else term.matrix(term.gamma) for term in self.terms]
 
     def minimise(self, window: tuple[float, float]) -> tuple[np.ndarray, list[Any], float]:

@@ -4,10 +4,6 @@ The decomposition, and what a split makes of it, are computed once. Targets come
 block of columns at a time, by one of two ways with the same numbers: through the matrices of
 `core.held_out_maps` where there are many more targets than rows, or than columns of a thin
 spectrum, else through the deletion formulas as they are.
-
-Memory beside the decomposition: the matrices of the alphas that are processed together, at most
-twice 256 MiB (on a GPU half of what is free), and a block with what is made of it, 64 MiB (an
-eighth); and one number for each candidate and target.
 """
 
 from __future__ import annotations

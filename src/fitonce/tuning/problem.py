@@ -124,7 +124,6 @@ class Problem:
         return namespace(self.targets).sum(self.row_weights * self.targets, axis=0)
 
     def with_targets(self, targets: np.ndarray) -> Problem:
-        """The same decomposition with other targets (n, t)."""
         Y = asarray_like(targets, self.smoother.Q0)
         scaled = Y if self.row_scale is None else self.row_scale * Y
         return replace(self, targets=Y, projected=self.smoother.project(scaled))
@@ -160,7 +159,6 @@ class Problem:
         return fitted.Y.T @ fitted.residual
 
     def evidence(self, fitted: Fitted) -> Evidence:
-        """Scatter and class sizes of all rows."""
         return Evidence(self.scatter(fitted), self.sizes)
 
     def evidences(self, mus: np.ndarray) -> Evidence:
@@ -209,7 +207,6 @@ class Problem:
 
     @property
     def _linear(self) -> Problem:
-        """The linear problem on the features of landmarks."""
         return replace(self, kernel=LINEAR, X=self.Z, features=None, Z=None)
 
     def smoothing(
@@ -289,7 +286,6 @@ class Problem:
         return None if self.X is None or self.Z is not None else take(self.X, rows)
 
     def confounds_of(self, rows: np.ndarray) -> Array | None:
-        """The confounds of some rows, where there are any."""
         return None if self.confounds is None else take(self.confounds.C, rows)
 
     def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without | Refit:
@@ -380,7 +376,6 @@ class Without:
 
     @property
     def evidence(self) -> Evidence:
-        """Scatter and class sizes of the rows that are left."""
         problem, rows = self.problem, self.removal.rows
         removed = take(problem.row_weights * problem.targets, rows)
         sizes = problem.sizes - namespace(removed).sum(removed, axis=0)
@@ -423,7 +418,6 @@ class Refit:
 
     @property
     def evidence(self) -> Evidence:
-        """Scatter and class sizes of the rows that are left."""
         return self.own.evidence(self.fitted)
 
     def values(self, rows: np.ndarray, solution: Solution | None = None) -> Array:

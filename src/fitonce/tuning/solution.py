@@ -202,7 +202,6 @@ def _scaled(model: Problem, dual: Array) -> Array:
 
 
 def _mean_row(model: Problem) -> Array:
-    """The weighted mean of the training rows."""
     w = model.row_weights[:, 0]
     return (model.X.T @ w) / namespace(w).sum(w)
 

@@ -159,7 +159,6 @@ def _column(values: list[Any]) -> np.ma.MaskedArray:
 
 
 def described(parameters: Parameters) -> str:
-    """Parameters in a line."""
     return ", ".join(f"{name}={_text(value)}" for name, value in parameters.items())
 
 

@@ -197,7 +197,6 @@ class Tuner:
         return Candidates(problem, alphas, parameters)
 
     def _made(self, parameters: Parameters, mu: float | None = None) -> Problem:
-        """A decomposition of others, or one of its own."""
         return self.problem(parameters, mu) if self.make is None else self.make(self, parameters)
 
     def judged(self, several: Sequence[Candidates]) -> list[Trial]:

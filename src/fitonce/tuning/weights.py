@@ -180,7 +180,6 @@ class SumSearch:
         return [self._without(trial, order[:count]) for count in range(1, len(order) + 1)]
 
     def _without(self, trial: Trial, numbers: Sequence[int]) -> Parameters:
-        """The same without some of the kernels."""
         theta = _theta(trial)
         theta[list(numbers)] = 0.0
         return self.chosen(theta, trial.parameters.get(GAMMA, {}))

@@ -135,7 +135,6 @@ class Value:
 
 
 def beside(first: Value, *others: Value) -> Value:
-    """The columns of all values, concatenated."""
     return first.op("Concat", *others, axis=1) if others else first
 
 
