@@ -232,9 +232,8 @@ def compare(
 ) -> None:
     """Compare several models on the same held-out rows, with all differences between them.
 
-    Kernel models are tuned in every training set. The interval of a difference is the corrected
-    resampled t interval of Nadeau and Bengio. A second p-value comes from sign flips of rows (or
-    groups).
+    Kernel models are tuned in every training set. p-values are corrected for
+    the number of differences (Holm).
     """
     from .run import compare_table
 
