@@ -99,16 +99,11 @@ class HeldOutScores:
             return np.asarray(output[:, 1] - output[:, 0])
         return np.asarray(output[:, 0] if output.shape[1] == 1 else output)
 
-    @property
-    def inverse_temperatures(self) -> np.ndarray:
-        """The best β (m,) of every candidate."""
-        decision, labels = self.classes
-        return inverse_temperatures(decision, labels, self.weights)
-
     def probabilities(self) -> np.ndarray:
         """Class probabilities (m, k, c) of every candidate, at its own best temperature."""
-        decision, _ = self.classes
-        p = scipy.special.softmax(self.inverse_temperatures[:, None, None] * decision, axis=2)
+        decision, labels = self.classes
+        beta = inverse_temperatures(decision, labels, self.weights)
+        p = scipy.special.softmax(beta[:, None, None] * decision, axis=2)
         return mixed(p, least_probability(self.weights, decision.shape[2]))
 
     @property

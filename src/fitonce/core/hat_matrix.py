@@ -11,6 +11,7 @@ from array_api_compat import is_array_api_obj
 
 from .arrays import Array, asarray_like, eye_like, namespace, square_block, take, to_numpy
 from .readout import Evidence, Indicators, indicators, labels_of
+from .refused import refuse
 from .splits import check_test_sets
 
 SINGULAR = 1e-11  # smallest singular value of I - H at which a test set can be held out
@@ -192,21 +193,27 @@ def _checked(H: Array, Y: Array) -> tuple[Array, Array]:
         for array in (H, Y)
     )
     xp = namespace(H, Y)
-    if H.ndim != 2 or H.shape[0] != H.shape[1]:
-        raise ValueError(
+    refuse(
+        (
+            H.ndim != 2 or H.shape[0] != H.shape[1],
             f"H must be a square hat matrix, got shape {tuple(H.shape)} instead: row i of H maps "
-            "all targets to the fitted value of row i."
+            "all targets to the fitted value of row i.",
         )
-    if Y.ndim not in (1, 2) or Y.shape[0] != H.shape[0]:
-        raise ValueError(
+    )
+    refuse(
+        (
+            Y.ndim not in (1, 2) or Y.shape[0] != H.shape[0],
             f"Y must have one row per row of H ({H.shape[0]}) and at most two dimensions, got "
-            f"shape {tuple(Y.shape)} instead."
-        )
-    for name, array in (("H", H), ("Y", Y)):
-        if not bool(xp.all(xp.isfinite(array))):
-            raise ValueError(
-                f"{name} contains NaN or infinite values; remove or impute them first."
+            f"shape {tuple(Y.shape)} instead.",
+        ),
+        *(
+            (
+                not bool(xp.all(xp.isfinite(array))),
+                f"{name} contains NaN or infinite values; remove or impute them first.",
             )
+            for name, array in (("H", H), ("Y", Y))
+        ),
+    )
     return H, Y
 
 

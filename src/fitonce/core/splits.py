@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .refused import refuse
+
 Split = tuple[np.ndarray, np.ndarray]  # training and test rows
 Splits = list[Split]
 
@@ -17,12 +19,13 @@ def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray
     for number, test_set in enumerate(test_sets):
         given = np.asarray(test_set)
         rows = row_numbers(given, n_samples, f"the rows of test set {number}")
-        if rows.size == 0:
-            raise ValueError(f"test set {number} has no rows. Leave it out.")
-        if np.unique(rows).size != rows.size:
-            raise ValueError(
-                f"test set {number} contains a row twice; a row can be left out only once."
-            )
+        refuse(
+            (rows.size == 0, f"test set {number} has no rows. Leave it out."),
+            (
+                np.unique(rows).size != rows.size,
+                f"test set {number} contains a row twice; a row can be left out only once.",
+            ),
+        )
         checked.append(rows)
     return checked
 

@@ -178,23 +178,25 @@ class KernelCommittee(BaseEstimator):
                 f"members of a {type(self).__name__} must be of type {names}, or pipelines that "
                 f"end in one, got {name} instead: their held-out outputs have a closed form."
             )
-        if member.cv is not None:
-            raise ValueError(
-                f"a member has cv={member.cv!r}, but all members must be evaluated on the same "
-                "held-out rows: pass cv to the committee instead."
-            )
         drawn = isinstance(member.landmarks, (int, np.integer))
-        if drawn and not isinstance(member.random_state, (int, np.integer)):
-            raise ValueError(
+        refuse(
+            (
+                member.cv is not None,
+                f"a member has cv={member.cv!r}, but all members must be evaluated on the same "
+                "held-out rows: pass cv to the committee instead.",
+            ),
+            (
+                drawn and not isinstance(member.random_state, (int, np.integer)),
                 "a member with a number of landmarks needs an integer random_state, got "
                 f"{member.random_state!r} instead: its fit must use the landmarks that were "
-                "evaluated."
-            )
-        if getattr(member, "calibration", "") is None and not hasattr(member, "predict_proba"):
-            raise ValueError(
+                "evaluated.",
+            ),
+            (
+                getattr(member, "calibration", "") is None and not hasattr(member, "predict_proba"),
                 f"a {name} with calibration=None has no probabilities to combine: use "
-                '"temperature", "sigmoid" or "isotonic".'
-            )
+                '"temperature", "sigmoid" or "isotonic".',
+            ),
+        )
 
     # ---- description ---------------------------------------------------------------------------
 

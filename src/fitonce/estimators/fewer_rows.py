@@ -184,8 +184,8 @@ def candidates(tuned: Specification, data: Data) -> list[Kernel]:
         )
     if not tuned.tunes_gamma:
         return [kernel]
-    given, gammas = kernel.parameters, kernel.parameters["gamma"] * WIDTHS
-    return [Kernel(kernel.function, {**given, "gamma": gamma}) for gamma in gammas]
+    gammas = kernel.parameters["gamma"] * WIDTHS
+    return [tuned.kernel_at(data, {"gamma": gamma}) for gamma in gammas]
 
 
 class Subsampling(MetaEstimatorMixin, BaseEstimator):
