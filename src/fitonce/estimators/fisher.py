@@ -217,7 +217,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         priors = None if self.priors is None else _checked_priors(self.priors, len(classes))
         self._check_n_components(len(classes) - 1)
         equal, free = self.readout == "centroid", self.fit_intercept is True
-        return Labels(Indicators(len(classes), priors, equal, free), classes, codes, weights)
+        return Indicators(len(classes), priors, equal, free), classes, codes, weights
 
     def _check_n_components(self, limit: int) -> None:
         """Refuse a number of axes that the classes do not have."""

@@ -178,7 +178,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
         readout = Numbers(1 if y.ndim == 1 else y.shape[1], single=y.ndim == 1)
-        return Labels(readout, None, None, weights)
+        return readout, None, None, weights
 
     def _set_held_out(self, held_out: Array) -> None:
         self.held_out_prediction_ = held_out

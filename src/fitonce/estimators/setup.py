@@ -38,6 +38,10 @@ from .validation import (
     check_weights,
 )
 
+# how an estimator reads y: its readout, the classes and class indices of the active rows (None for
+# numbers), and the weights of the rows, including those of their classes
+Labels = tuple[Readout, np.ndarray | None, np.ndarray | None, np.ndarray | None]
+
 
 @dataclass(frozen=True)
 class Training:
@@ -92,18 +96,6 @@ class Training:
         deleted = complement(position[train][position[train] >= 0], len(self.active))
         tested = position[test][position[test] >= 0]
         return deleted, np.searchsorted(deleted, tested)
-
-
-@dataclass(frozen=True)
-class Labels:
-    """How an estimator reads y: classes and class indices of the active rows (None for numbers),
-    its readout, and the weights of the rows, including those of their classes.
-    """
-
-    readout: Readout
-    classes: np.ndarray | None
-    codes: np.ndarray | None
-    weights: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -200,27 +192,27 @@ def _validated(
     if by_target:
         rows = None if training.all_active else active
         columns = Columns(training.y, rows, bool(estimator.alpha_per_target)).checked()
-        labels = estimator.__fitonce_labels__(np.broadcast_to(0.0, columns.shape), weights)
-        y = targets = np.empty((len(active), 0))
+        y = np.broadcast_to(0.0, columns.shape)
     else:
         check_one_alpha(estimator, training.y)
         y, columns = training.y[active], None
-        labels = estimator.__fitonce_labels__(y, weights)
-        targets = labels.readout.targets(y if labels.codes is None else labels.codes)
+    readout, classes, codes, weights = estimator.__fitonce_labels__(y, weights)
+    y = y if columns is None else np.empty((len(active), 0))
+    targets = readout.targets(y if codes is None else codes)
     data = Data(
         X,
         y,
-        labels.codes,
+        codes,
         targets,
-        labels.weights,
-        row_scale_of(labels.weights, X),
-        classes=labels.classes,
+        weights,
+        row_scale_of(weights, X),
+        classes=classes,
         confounds=None if C is None else asarray_like(C[active], dense_like(X)),
         removed=estimator.confounding == "remove",
         columns=columns,
     )
-    specification = specification_of(estimator, labels.readout.n_classes)
-    return Setup(training, data, specification, labels.readout, estimator.verbose)
+    specification = specification_of(estimator, readout.n_classes)
+    return Setup(training, data, specification, readout, estimator.verbose)
 
 
 def _with_landmarks(estimator: Any, setup: Setup) -> Setup:

@@ -182,10 +182,10 @@ class LeastSquaresSVC(KernelClassifier):
         classes, codes = self._classes(y)
         readout = Signs(len(classes), free_bias=self.fit_intercept is True)
         if self.class_weight is None:
-            return Labels(readout, classes, codes, weights)
+            return readout, classes, codes, weights
         ones = np.ones(len(y)) if weights is None else weights
         by_class = self._class_weights(classes, codes, ones)
-        return Labels(readout, classes, codes, ones * by_class[codes])
+        return readout, classes, codes, ones * by_class[codes]
 
     def _class_weights(
         self, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray

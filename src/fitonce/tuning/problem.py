@@ -166,12 +166,18 @@ class Problem:
         E = self.smoother.residual_scatter(self.projected, mus)
         return Evidence(E, self.sizes + 0.0 * E[:, 0, :])
 
-    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
-        """The model of a fit as coefficients, with the weights of the features of a linear kernel
-        unless they are not wanted.
+    def solution(self, fitted: Fitted | None, mu: float, with_coef: bool = True) -> Solution:
+        """The model of a fit as coefficients, or of all rows if that is None, with the weights of
+        the features of a linear kernel unless they are not wanted.
+
+        Of features that are read block by block, no pass: α = N w and the bias ȳ - z̄·w, from
+        coefficients w of features minus their center.
         """
         if self.thin is not None:
-            return self._on_landmarks(self.thin, fitted.Y, fitted.z, mu)
+            known, thin = self.projected if fitted is None else fitted, self.thin
+            of_features = thin.coef(known.z, mu), thin.mean_Y(known.Y), thin.solved.mean_Z
+            return Solution(*cast(LandmarkMap, self.features).model(*of_features))
+        fitted = self.fit(mu) if fitted is None else fitted
         if self.Z is not None:
             own = self._linear.solution(fitted, mu)
             assert self.features is not None and own.coef is not None
@@ -187,23 +193,11 @@ class Problem:
         beta = namespace(beta).concat([mean + beta[:1, :], beta[1:, :]], axis=0)
         return solution.plus(basis, beta)
 
-    def solution_at(self, mu: float) -> Solution:
-        """The model of all rows; of features that are read block by block without a pass."""
-        if self.thin is None:
-            return self.solution(self.fit(mu), mu)
-        return self._on_landmarks(self.thin, self.projected.Y, self.projected.z, mu)
-
     @property
     def thin(self) -> Thin | None:
         """The factorization of features that are read block by block, if it is that."""
         resolvent = self.smoother.resolvent if isinstance(self.smoother, FunctionNorm) else None
         return resolvent if isinstance(resolvent, Thin) else None
-
-    def _on_landmarks(self, thin: Thin, Y: Array, z: Array, mu: float) -> Solution:
-        """α = N w and the bias ȳ - z̄·w, from coefficients w of features minus their center."""
-        assert self.features is not None
-        model = thin.coef(z, mu), thin.mean_Y(Y), thin.solved.mean_Z
-        return Solution(*self.features.model(*model))
 
     @property
     def _linear(self) -> Problem:
@@ -247,7 +241,9 @@ class Problem:
         if deletions is None:
             each = np.arange(self.n_samples)
             return self.values_without_each(self.path(mus) if path is None else path), each, each
-        rows, fold = tested_rows(deletions)
+        sizes = [len(tested) for _, tested in deletions]
+        rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
+        fold = np.repeat(np.arange(len(deletions)), sizes)
         if any(self.fits_anew(deleted) for deleted, _ in deletions):
             refitted = [
                 self._refitted(mus, deleted, deleted[tested]) for deleted, tested in deletions
@@ -314,7 +310,14 @@ class Problem:
         if data.landmarks is not None:
             gone = deleted if self.confounds is None else deleted[:0]
             kept = np.flatnonzero(~np.isin(data.landmarks.rows, gone))
-            some = replace(some, landmarks=_some_of(data.landmarks, kept))
+            if len(kept) == 0:
+                raise RefusedError(
+                    "in one of the splits, no landmark is a training row, so that "
+                    'shared_landmarks="drop" leaves no landmarks for its model: use more '
+                    "landmarks, or shared_landmarks=True, which keeps them."
+                )
+            left = Landmarks(take(data.landmarks.points, kept), data.landmarks.rows[kept])
+            some = replace(some, landmarks=left)
         if self.kernel.precomputed:
             some = replace(some, X=square_block(data.X, rows))
         return Refit(self, self.refits.make(some), kept, mu)
@@ -326,22 +329,6 @@ class Problem:
         values = first.values(rows, side_by_side(models))
         by_mu = namespace(values).reshape(values, (len(rows), len(mus), -1))
         return namespace(values).permute_dims(by_mu, (1, 0, 2))
-
-
-def _some_of(landmarks: Landmarks, kept: np.ndarray) -> Landmarks:
-    if len(kept) == 0:
-        raise RefusedError(
-            'in one of the splits, no landmark is a training row, so that shared_landmarks="drop" '
-            "leaves no landmarks for its model: use more landmarks, or shared_landmarks=True, "
-            "which keeps them."
-        )
-    return Landmarks(take(landmarks.points, kept), landmarks.rows[kept])
-
-
-def tested_rows(deletions: Sequence[Deletion]) -> tuple[np.ndarray, np.ndarray]:
-    """The rows tested by all deletions one after the other, and which deletion tests each."""
-    rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
-    return rows, np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
 
 
 @dataclass(frozen=True)
@@ -411,7 +398,7 @@ class Refit:
     @cached_property
     def solution(self) -> Solution:
         """The model as coefficients, zero for the rows and landmarks that have left."""
-        solution, problem = self.own.solution_at(self.mu), self.problem
+        solution, problem = self.own.solution(None, self.mu), self.problem
         n = problem.n_samples if problem.features is None else int(problem.X.shape[0])
         zero = zeros_like_shape((n, int(solution.dual_coef.shape[1])), solution.dual_coef)
         return replace(solution, dual_coef=replace_rows(zero, self.kept, solution.dual_coef))

@@ -217,17 +217,6 @@ def _coef(model: Problem, dual_coef: Array) -> Array:
     return (model.X - _mean_row(model)).T @ dual_coef
 
 
-@dataclass(frozen=True)
-class NewKernel:
-    """k(x, X) s (m, n) of new rows, K Q₀ (n, u) of the training rows by the same kernel, and
-    k(x, x) (m,), or of every two new rows (m, m), where it is known.
-    """
-
-    cross: Array
-    KQ0: Array
-    own: Array | None
-
-
 def kernel_smoothing(
     model: Problem,
     X: Any,
@@ -240,27 +229,27 @@ def kernel_smoothing(
 
     With `matrix`, τ (m, m) of every two of them.
     """
-    new, smoother = _new_kernel(model, X, excess, matrix), model.of_kernel
-    of_targets, of_dual, q = smoother.Q0, new.KQ0, free_columns(model, X, confounds)
+    (cross, KQ0, own), smoother = _new_kernel(model, X, excess, matrix), model.of_kernel
+    of_targets, of_dual, q = smoother.Q0, KQ0, free_columns(model, X, confounds)
     if isinstance(smoother, DualNormWithBias):
         of_targets, of_dual = smoother.bias_of(mu)
-        q = namespace(of_dual).ones_like(new.cross[:, :1])
-    P = new.cross - q @ of_dual.T
+        q = namespace(of_dual).ones_like(cross[:, :1])
+    P = cross - q @ of_dual.T
     answer = smoother.smoothing(P, mu)
     h = answer.to_targets + q @ of_targets.T
     if not excess:
         return Smoothing(h, answer.to_forces)
-    if new.own is None:
+    if own is None:
         raise ValueError(
             "a precomputed kernel has no k(x, x) of new rows, which variances and "
             'method="full" need: pass the rows and a kernel by name or as a function, or use '
             'method="jackknife+" of predict_interval.'
         )
-    of_free = new.cross @ smoother.Q0 - 0.5 * q @ (smoother.Q0.T @ new.KQ0)
+    of_free = cross @ smoother.Q0 - 0.5 * q @ (smoother.Q0.T @ KQ0)
     explained = _products(answer.to_targets, P, matrix)
     shared = _products(of_free, q, matrix)
     shared = shared + shared.T if matrix else 2.0 * shared
-    tau = (new.own - shared - explained) / mu + _products(q, q, matrix)
+    tau = (own - shared - explained) / mu + _products(q, q, matrix)
     if not matrix:
         xp = namespace(tau)
         tau = xp.where(tau > 0, tau, xp.zeros_like(tau))
@@ -283,8 +272,12 @@ def _products(A: Array, B: Array, matrix: bool) -> Array:
     return A @ B.T if matrix else namespace(A).sum(A * B, axis=1)
 
 
-def _new_kernel(model: Problem, X: Any, own: bool, matrix: bool) -> NewKernel:
-    """The kernel of new rows with the training rows, and their `own` where that is asked for."""
+def _new_kernel(
+    model: Problem, X: Any, own: bool, matrix: bool
+) -> tuple[Array, Array, Array | None]:
+    """k(x, X) s (m, n) of new rows, K Q₀ (n, u) of the training rows by the same kernel, and their
+    `own` k(x, x) (m,), or of every two of them (m, m), where that is asked for and known.
+    """
     kernel, rows, s, smoother = model.kernel, model.X, model.row_scale, model.of_kernel
     KQ0, diagonal = smoother.KQ0, None
     if kernel.precomputed:
@@ -302,4 +295,4 @@ def _new_kernel(model: Problem, X: Any, own: bool, matrix: bool) -> NewKernel:
     if model.fit_intercept == "penalized":
         cross = cross + 1.0
         diagonal = None if diagonal is None else diagonal + 1.0
-    return NewKernel(cross if s is None else cross * s.T, KQ0, diagonal)
+    return cross if s is None else cross * s.T, KQ0, diagonal
