@@ -90,10 +90,11 @@ def test_later_rows_are_predicted_from_earlier_ones(walk):
         return json.loads(run("evaluate", *arguments, "--json").stdout)["assessment"]
 
     forward, same = (
-        found(name, *FORWARD, "--permutations", 9) for name in ("walk.csv", "sorted.csv")
+        found(name, *FORWARD, "--permutations", k)
+        for name, k in (("walk.csv", 9), ("sorted.csv", 0))
     )
     assert forward["metrics"] == same["metrics"] and forward["metrics"]["r2"] < 0.1
-    shuffled = found("sorted.csv", "-t", "y", "--drop", "late", "--drop", "a")
+    shuffled = found("sorted.csv", "-t", "y", "--drop", "late", "--drop", "a", *FAST)
     assert shuffled["metrics"]["r2"] > 0.8
     assert "5 spans, each predicted from the rows before it" in forward["cv"]
     assert forward["permutation"]["exchange"] == "shift"
@@ -129,13 +130,14 @@ def test_what_has_no_order_in_time_is_refused(walk):
 
 def test_rare_classes_weigh_as_much_as_others_with_priors(folder):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 2))
-    y = np.where(X[:, 0] + 0.8 * rng.normal(size=200) > 1.9, "Yes", "No")
+    X = rng.normal(size=(100, 2))
+    y = np.where(X[:, 0] + 0.8 * rng.normal(size=100) > 1.6, "Yes", "No")
     pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).write_csv("rare.csv")
+    evaluate = ("evaluate", "rare.csv", "-t", "y", "--kernel", "rbf", *FAST)
 
     def recall(*options):
-        command = ("evaluate", "rare.csv", "-t", "y", "--kernel", "rbf", *options)
-        return json.loads(run(*command, "--json").stdout)["assessment"]["confusion"][1]
+        said = run(*evaluate, *options, "--json").stdout
+        return json.loads(said)["assessment"]["confusion"][1]
 
     few = recall()
     assert few[1] <= sum(few) / 3
@@ -143,8 +145,7 @@ def test_rare_classes_weigh_as_much_as_others_with_priors(folder):
         assert recall("--priors", *options)[1] > sum(few) / 2
     scores = {"accuracy": "accuracy", "balanced": "balanced accuracy", "auc": "AUC"}
     for options, led in (([], "balanced"), *((["--score", name], name) for name in scores)):
-        command = ("evaluate", "rare.csv", "-t", "y", "--kernel", "rbf", *options)
-        lines = run(*command, *FAST).stdout.splitlines()
+        lines = run(*evaluate, *options).stdout.splitlines()
         first = next(k for k, line in enumerate(lines) if line.startswith("score "))
         assert lines[first + 1].startswith(scores[led])
     assert (
@@ -153,6 +154,8 @@ def test_rare_classes_weigh_as_much_as_others_with_priors(folder):
     command = ("evaluate", "rare.csv", "--priors")
     says(run(*command, "1,2,3", "-t", "y"), "2 numbers separated by commas, for 'No', 'Yes'")
     says(run(*command, "equal", "-t", "a"), "cannot be used with --model ridge")
+    pl.DataFrame({"a": X[:, 0], "y": ["p", "q", "r", "q"] * 25}).write_csv("three.csv")
+    says(run("evaluate three.csv -t y --score auc", *FAST), "--score auc is for two", "'y' has 3")
 
 
 def test_a_number_that_alone_predicts_the_target_is_named():

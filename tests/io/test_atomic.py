@@ -13,7 +13,6 @@ import time
 
 import pytest
 
-from fitonce import LeastSquaresSVC, save
 from fitonce.core.atomic import atomic_file, check_place, write_atomically
 
 
@@ -175,7 +174,8 @@ def test_a_failure_of_the_system_is_told(call, number, target, monkeypatch):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, call, fails)
-    with pytest.raises(OSError, match=r"file\.txt cannot be written: ") as failure:
+    why = r"the disk is full\. Nothing was changed\.$" if number == errno.ENOSPC else ""
+    with pytest.raises(OSError, match=rf"file\.txt cannot be written: {why}") as failure:
         write_atomically(target, "new")
     assert failure.value.errno == number and type(failure.value) is type(OSError(number, ""))
     assert_untouched(target)
@@ -247,21 +247,6 @@ def test_a_reader_never_sees_a_part(target):
 
 
 # ---- model files ---------------------------------------------------------------------------------
-
-
-def test_a_failure_leaves_the_old_file(saved, monkeypatch):
-    before = saved.read_bytes()
-
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(
-        OSError, match=r"model\.skops cannot be written: the disk is full\. Nothing was changed\.$"
-    ) as failure:
-        save(LeastSquaresSVC(), saved)
-    assert failure.value.errno == errno.ENOSPC
-    assert saved.read_bytes() == before and os.listdir(saved.parent) == ["model.skops"]
 
 
 @pytest.mark.slow

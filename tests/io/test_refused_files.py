@@ -6,7 +6,6 @@ import errno
 import io
 import itertools
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -125,6 +124,13 @@ ATTACKS = {
         ),
         "is damaged: .*got os.os",
     ),
+    "key type": (
+        lambda marker: {
+            **node("DictNode", "builtins", "dict", {command(marker): text(1)}),
+            "key_types": node("ListNode", "builtins", "list", [node("TypeNode", "os", "system")]),
+        },
+        "os.system",
+    ),
     "unknown": (lambda marker: node("NoSuchNode", "os", "system", arguments(marker)), "is damaged"),
     "reduce": (
         lambda marker: {
@@ -175,23 +181,6 @@ def test_attacks_that_mark_do_mark_when_trusted(saved, tmp_path):
     )
     load(saved, trusted=["os.system"])
     assert marker.exists()
-
-
-def test_an_attack_as_the_key_type_of_a_mapping(saved, tmp_path):
-    marker = tmp_path / "ran"
-
-    def plant(schema):
-        kinds = {
-            **node("ListNode", "builtins", "list"),
-            "content": [node("TypeNode", "os", "system")],
-        }
-        mapping = node("DictNode", "builtins", "dict", {command(marker): text(1)})
-        schema["content"]["content"]["kernel_params"] = {**mapping, "key_types": kinds}
-
-    rewritten(saved, with_schema(plant))
-    with pytest.raises(ValueError, match=r"contains os\.system, which fitonce does not trust"):
-        load(saved)
-    assert not marker.exists()
 
 
 class Marks:
@@ -259,16 +248,6 @@ def test_models_that_believe_their_arrays_are_refused(name, tmp_path):
         model if name in ("words", "random numbers") else model.fit(X, y), tmp_path / "m"
     )
     with pytest.raises(ValueError, match="which fitonce does not trust"):
-        load(path)
-
-
-def test_a_forged_support_vector_machine_is_refused(tmp_path):
-    """Fewer support vectors than coefficients: its own predict reads past the end."""
-    X, y = two_classes()
-    machine = SVC().fit(np.tile(X, (200, 1)), np.tile(y, 200))
-    machine.support_vectors_ = machine.support_vectors_[:1]
-    path = as_ours(machine, tmp_path / "m.skops")
-    with pytest.raises(ValueError, match=r"contains sklearn\.svm\._classes\.SVC, which fitonce"):
         load(path)
 
 
@@ -444,15 +423,6 @@ def test_a_file_that_would_fill_the_memory(saved, monkeypatch):
     with zipfile.ZipFile(saved, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros.npy", bytes(1 << 27))
     with pytest.raises(ValueError, match=r"claims to expand to 1\.3e\+08 bytes"):
-        load(saved)
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything"
-)
-def test_no_permission_to_read(saved):
-    saved.chmod(0)
-    with pytest.raises(PermissionError, match="cannot be read: permission denied"):
         load(saved)
 
 

@@ -95,6 +95,10 @@ def assessed(wine, tmp_path_factory):
     return found, path.read_text(encoding="utf-8")
 
 
+def page_of(folder, model, X, y, **options) -> str:
+    return write_report(folder / "a.html", model, X, y, **options).read_text(encoding="utf-8")
+
+
 def text_of(page: str) -> str:
     """What a reader sees: no tags, scripts or styles; one blank between words."""
     page = re.sub(r"<(script|style).*?</\1>", " ", page, flags=re.DOTALL)
@@ -163,7 +167,7 @@ def test_the_table_has_the_nested_predictions(assessed, wine):
 @pytest.mark.usefixtures("undrawn")
 def test_without_an_assessment_it_makes_one(wine, tmp_path):
     X, y, pipeline = wine
-    page = write_report(tmp_path / "a.html", pipeline, X, y).read_text(encoding="utf-8")
+    page = page_of(tmp_path, pipeline, X, y)
     found = assess(pipeline, X, y, permutations=0)
     given = write_report(tmp_path / "b.html", pipeline, X, y, assessment=found)
     assert page == given.read_text(encoding="utf-8") and found.cv in text_of(page)
@@ -173,7 +177,7 @@ def test_without_an_assessment_it_makes_one(wine, tmp_path):
 def test_why_there_is_no_held_out_score(tmp_path):
     X, _ = make_blobs(30, centers=2, random_state=0)
     model = fitonce.KernelRidge(gamma=0.1, alpha=0.1).fit(X, X)
-    text = text_of(write_report(tmp_path / "a.html", model, X, X).read_text(encoding="utf-8"))
+    text = text_of(page_of(tmp_path, model, X, X))
     assert "no held-out score: y must have one value per row, got shape (30, 2)" in text
 
 
@@ -250,15 +254,9 @@ def test_names_cannot_become_markup(name, tmp_path):
     X = rng.normal(size=(30, 2)) + np.arange(30)[:, None] % 2
     y = np.where(np.arange(30) % 2, name, "other")
     model = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
-    page = write_report(
-        tmp_path / "a.html",
-        model,
-        X,
-        y,
-        feature_names=[name, "b"],
-        row_names=[name] * 30,
-        title=name,
-    ).read_text(encoding="utf-8")
+    page = page_of(
+        tmp_path, model, X, y, feature_names=[name, "b"], row_names=[name] * 30, title=name
+    )
     assert page.count("<script") == 2 and page.count("</script>") == 2
     assert not re.search(r"<img|<script>alert", page)
     assert embedded(page)["names"][0] == name
@@ -295,18 +293,14 @@ def test_without_data_nothing_of_a_row_is_in_the_page(tmp_path):
     X, y = X[:60], y[:60] + np.linspace(0.1234, 0.9876, 60)
     model = fitonce.KernelRidge(gamma=1.0, alpha=0.1).fit(X, y)
     names = [f"patient-{index}" for index in range(60)]
-    page = write_report(
-        tmp_path / "a.html", model, X, y, include_data=False, row_names=names
-    ).read_text(encoding="utf-8")
+    page = page_of(tmp_path, model, X, y, include_data=False, row_names=names)
     assert "patient-" not in page and "<tr data-row=" not in page
     assert set(embedded(page)) == FIGURES_ONLY
     assert not any(f"{value:.6g}" in page for value in y)
     assert "does not contain the training rows" in text_of(page)
     wine, labels = load_wine(return_X_y=True)
     classifier = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(wine, labels)
-    page = write_report(
-        tmp_path / "b.html", classifier, wine, labels, include_data=False
-    ).read_text(encoding="utf-8")
+    page = page_of(tmp_path, classifier, wine, labels, include_data=False)
     assert "projection" not in re.findall(
         r'id="(\w+)-figure_1"', page
     ) and "influence" not in re.findall(r'id="(\w+)-figure_1"', page)
@@ -452,7 +446,7 @@ def test_the_table_has_what_the_library_computes(kind, tmp_path):
         model, y = fitonce.KernelRidge(), X[:, :2] @ [[1.0, 2.0], [3.0, -1.0]]
         X = X[:, 2:]
     model.fit(X, y, **keywords)
-    page = write_report(tmp_path / "a.html", model, X, y).read_text(encoding="utf-8")
+    page = page_of(tmp_path, model, X, y)
     data, weights = embedded(page), keywords.get("sample_weight")
     assert data["gammas"][1] == model.gamma_ and data["alphas"][2] == model.alpha_
     assert data["chosen"] == {"gamma": 1, "alpha": 2}
@@ -494,7 +488,7 @@ def test_stops_without_a_model_are_gaps(tmp_path):
     X, y = load_wine(return_X_y=True)
     X, y = StandardScaler().fit_transform(X)[::3], np.minimum(y[::3], 1)
     model = fitonce.LeastSquaresSVC("sigmoid", gamma=0.05, coef0=-1.0, alpha=1.0).fit(X, y)
-    data = embedded(write_report(tmp_path / "a.html", model, X, y).read_text(encoding="utf-8"))
+    data = embedded(page_of(tmp_path, model, X, y))
     errors = np.array(data["errors"], dtype=float).reshape(len(data["gammas"]), -1)
     gamma, alpha = data["chosen"]["gamma"], data["chosen"]["alpha"]
     assert np.isnan(errors[gamma, 0]) and np.isfinite(errors[gamma, alpha:]).all()
@@ -592,7 +586,7 @@ def test_a_committee_has_a_page(kind, tmp_path):
     answer = assess(model, X, y, cv=2, permutations=0) if kind == "assessed" else None
     if kind == "file":
         model = fitonce.load(fitonce.save(model, tmp_path / "model.skops"))
-    page = write_report(tmp_path / "a.html", model, X, y, assessment=answer).read_text("utf-8")
+    page = page_of(tmp_path, model, X, y, assessment=answer)
     text = text_of(page)
     assert f"A committee of {len(model.members_)} member" in text
     assert "every member of the committee has settings of its own" in text
@@ -669,8 +663,7 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
             pd.DataFrame(X, index=[f"r{i}" for i in range(60)]),
         )
     model.fit(X, y, **keywords)
-    path = write_report(tmp_path / "a.html", model, X, y)
-    page = path.read_text(encoding="utf-8")
+    page = page_of(tmp_path, model, X, y)
     data, text = embedded(page), text_of(page)
     assert all(error is not None for error in data["errors"])
     no_gamma = kind in ("precomputed", "callable", "linear")
@@ -693,9 +686,7 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
 def test_a_verification_is_quoted(wine, tmp_path):
     X, y, pipeline = wine
     verification = pipeline[-1].verify(n_refits=2)
-    page = write_report(tmp_path / "a.html", pipeline, X, y, verification=verification).read_text(
-        encoding="utf-8"
-    )
+    page = page_of(tmp_path, pipeline, X, y, verification=verification)
     assert "2 literal refits agree" in text_of(page)
 
 
@@ -703,9 +694,7 @@ def test_a_verification_is_quoted(wine, tmp_path):
 def test_too_many_rows_have_a_reason(monkeypatch, tmp_path):
     monkeypatch.setattr("fitonce.report.explorer.NO_EXPLORER_ABOVE", 50)
     X, y = make_blobs(60, centers=2, random_state=0)
-    page = write_report(
-        tmp_path / "a.html", fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y), X, y
-    ).read_text(encoding="utf-8")
+    page = page_of(tmp_path, fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y), X, y)
     assert "no explorer for more than 50 rows" in text_of(page) and 'id="explorer-data"' not in page
 
 
@@ -714,12 +703,12 @@ def test_many_rows_have_the_chosen_gamma_only(monkeypatch, tmp_path):
     monkeypatch.setattr("fitonce.report.explorer.DECOMPOSE_UP_TO", 50)
     X, y = make_blobs(60, centers=2, random_state=0)
     model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y)
-    page = write_report(tmp_path / "a.html", model, X, y).read_text(encoding="utf-8")
+    page = page_of(tmp_path, model, X, y)
     assert embedded(page)["factors"] == [1.0] and 'id="explorer-gamma"' not in page
     assert "at the chosen gamma; other values were not computed for 60 rows" in text_of(page)
     fitonce.save(model, tmp_path / "model.skops")
     loaded = fitonce.load(tmp_path / "model.skops")
-    page = write_report(tmp_path / "b.html", loaded, X, y).read_text(encoding="utf-8")
+    page = page_of(tmp_path, loaded, X, y)
     assert "would have to be decomposed again" in text_of(page)
 
 
@@ -728,7 +717,7 @@ def test_the_first_sentence_says_what_is_predicted_from_what(wine, tmp_path):
     X, y, pipeline = wine
     notes = ["left out: 'id' (an <b>identifier</b>)", "12 missing values: medians"]
     origin = Origin("wine <cellar>", "cultivar", notes)
-    page = write_report(tmp_path / "a.html", pipeline, X, y, origin=origin).read_text("utf-8")
+    page = page_of(tmp_path, pipeline, X, y, origin=origin)
     text = text_of(page)
     sentence = (
         "Predicting cultivar ( barbera , barolo , grignolino ) from 13 columns of wine <cellar> ."
@@ -746,7 +735,7 @@ def test_a_series_names_its_target(tmp_path):
     X, y = X[:60], y[:60].rename("progression")
     X.iloc[3, 2] = X.iloc[7, 1] = np.nan
     model = make_pipeline(SimpleImputer(), fitonce.KernelRidge(gamma=1.0, alpha=0.1)).fit(X, y)
-    text = text_of(write_report(tmp_path / "a.html", model, X, y).read_text("utf-8"))
+    text = text_of(page_of(tmp_path, model, X, y))
     assert f"Predicting progression ({y.min():g} to {y.max():g}) from 10 columns." in text
     assert "2 missing values (0.3 %), imputed by the pipeline" in text
     private = write_report(tmp_path / "b.html", model, X, y, include_data=False)
@@ -758,7 +747,7 @@ def test_a_page_about_a_sample_says_so(tmp_path):
     X, y = make_blobs(60, centers=2, random_state=0)
     model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y)
     origin = Origin("galaxies", n_rows=1_000_000)
-    text = text_of(write_report(tmp_path / "a.html", model, X, y, origin=origin).read_text("utf-8"))
+    text = text_of(page_of(tmp_path, model, X, y, origin=origin))
     assert "This page is about a random sample of 60 of 1,000,000 rows." in text
 
 
@@ -779,7 +768,7 @@ def test_a_regression_has_one_r2(tmp_path):
     X, y = X[:50], y[:50]
     model = fitonce.KernelRidge(gamma=1.0, alpha=0.1).fit(X, y)
     found = assess(model, X, y, permutations=0)
-    page = write_report(tmp_path / "a.html", model, X, y, assessment=found).read_text("utf-8")
+    page = page_of(tmp_path, model, X, y, assessment=found)
     text = text_of(re.sub(r'<section id="columns">.*?</section>', "", page, flags=re.DOTALL))
     said = {float(value) for value in re.findall(r"R²(?:, held out| of| =)? (-?\d\.\d+)", text)}
     assert said == {round(r2_score(y, found.predictions), 3)}
@@ -800,7 +789,7 @@ def test_columns_that_matter(tmp_path):
     found = importance(Subject.of(model, X, y))
     expected = fitonce.column_importance(model, X, y)
     np.testing.assert_allclose(found.loss, expected.loss)
-    text = text_of(write_report(tmp_path / "a.html", model, X, y).read_text("utf-8"))
+    text = text_of(page_of(tmp_path, model, X, y))
     for loss, low, high in zip(found.loss, found.low, found.high, strict=True):
         assert f"{loss:+.3f} [{low:+.3f}, {high:+.3f}]" in text
 
@@ -843,8 +832,7 @@ def test_without_data_no_parameter_gives_rows_away(tmp_path):
         fisher(near, kernel_params={"places": points, "scale": 0.25}, alpha=[0.1, 0.2]),
     ):
         model.fit(X, y)
-        path = write_report(tmp_path / "a.html", model, X, y, include_data=False)
-        page = path.read_text(encoding="utf-8")
+        page = page_of(tmp_path, model, X, y, include_data=False)
         for value in [*points.reshape(-1), *X.reshape(-1)]:
             assert f"{value:.4g}" not in page and f"{value:.8f}"[:8] not in page
         assert "array of shape (6, 2)" in page

@@ -1,15 +1,17 @@
 """The commands of `fitonce` and their options.
 
-The work is done in `run`, which is imported only when a command runs. This keeps help and
-completion fast.
+The work is done in `run` and `saved`, which are imported only when a command runs. This keeps help
+and completion fast.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
 from inspect import getdoc
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,13 +36,20 @@ app = typer.Typer(
 )
 
 
-def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command whose help ends with examples."""
+def command(work: str, *examples: str) -> Callable[[Callable[..., None]], None]:
+    """Add a command whose help ends with examples. The decorated function declares the options and
+    the help; `work` names the function, such as "run.fit_table", that gets the options by name.
+    """
     ending = "[bold]Examples[/]\n\n" + "\n\n".join(f"[cyan]{line}[/]" for line in examples)
+    module, name = work.split(".")
 
-    def added(function: Callable[..., None]) -> Callable[..., None]:
-        text = re.sub(r"(?<!\n)\n(?!\n)", " ", getdoc(function) or "")  # lines of any width
-        return app.command(epilog=ending, help=text)(careful(function))
+    def added(declared: Callable[..., None]) -> None:
+        @wraps(declared)
+        def call(**given: Any) -> None:
+            getattr(import_module(f".{module}", __package__), name)(given)
+
+        text = re.sub(r"(?<!\n)\n(?!\n)", " ", getdoc(declared) or "")  # lines of any width
+        app.command(epilog=ending, help=text)(careful(call))
 
     return added
 
@@ -66,12 +75,12 @@ def program(
 
 
 @command(
+    "run.fit_table",
     "fitonce fit iris.csv --target species",
     "fitonce fit trials.parquet -t outcome --group patient --weight n --out results",
     "fitonce fit houses.csv -t price --kernel linear --json > houses.json",
 )
 def fit(
-    ctx: typer.Context,
     table: o.TableFile,
     target: o.Target,
     task: o.Task = "auto",
@@ -118,14 +127,10 @@ def fit(
     The model is written to TABLE-fitonce.skops and the report to TABLE-fitonce.html, in the current
     folder or in the folder given by --out.
     """
-    from .run import fit_table
-
-    fit_table("fit", ctx.params)
 
 
-@command("fitonce demo", "fitonce demo --out results --json")
+@command("run.fit_demo", "fitonce demo", "fitonce demo --out results --json")
 def demo(
-    ctx: typer.Context,
     random_state: o.Seed = 0,
     out: o.Out = None,
     page: o.Page = True,
@@ -137,19 +142,15 @@ def demo(
 
     The data are 569 biopsies, benign or malignant, with 30 measurements each.
     """
-    from .run import fit_table
-
-    usual = {"permutations": "auto", "kernel": "auto", "landmarks": "auto", "confounding": "remove"}
-    fit_table("demo", {"table": "breast-cancer", **usual, **ctx.params})
 
 
 @command(
+    "run.evaluate_table",
     "fitonce evaluate iris.csv -t species --repeats 10",
     "fitonce evaluate eeg.csv -t stimulus --group subject --model lssvm --alpha 1",
     "fitonce evaluate weather.csv -t rain --time date",
 )
 def evaluate(
-    ctx: typer.Context,
     table: o.TableFile,
     target: o.Target,
     task: o.Task = "auto",
@@ -186,18 +187,15 @@ def evaluate(
 
     The interval is that of nested cross-validation (Bates, Hastie and Tibshirani).
     """
-    from .run import evaluate_table
-
-    evaluate_table(ctx.params)
 
 
 @command(
+    "run.compare_table",
     "fitonce compare iris.csv -t species",
     "fitonce compare iris.csv -t species --models rbf,linear,forest,baseline --out models.png",
     "fitonce compare eeg.csv -t stimulus --group subject --models rbf,linear --repeats 10",
 )
 def compare(
-    ctx: typer.Context,
     table: o.TableFile,
     target: o.Target,
     task: o.Task = "auto",
@@ -235,18 +233,15 @@ def compare(
     Kernel models are tuned in every training set. p-values are corrected for
     the number of differences (Holm).
     """
-    from .run import compare_table
-
-    compare_table(ctx.params)
 
 
 @command(
+    "run.permute_table",
     "fitonce permute iris.csv -t species",
     "fitonce permute eeg.csv -t stimulus --group subject --permutations 1999",
     "fitonce permute iris.csv -t species --statistic same --permutations 199",
 )
 def permute(
-    ctx: typer.Context,
     table: o.TableFile,
     target: o.Target,
     task: o.Task = "auto",
@@ -304,17 +299,14 @@ def permute(
     The labels are permuted and the model is cross-validated again, hundreds of times. Labels are
     permuted only in ways that the folds and the groups allow, so that the p-value is valid.
     """
-    from .run import permute_table
-
-    permute_table(ctx.params)
 
 
 @command(
+    "saved.validate_model",
     "fitonce validate iris-fitonce.skops other-site.csv",
     "fitonce validate eeg-fitonce.skops second-study.csv --group subject",
 )
 def validate(
-    ctx: typer.Context,
     model: o.ModelFile,
     table: o.TableFile,
     group: o.Group = None,
@@ -330,19 +322,16 @@ def validate(
 
     The table must have the columns of the first. Rows that the model was fitted on are named.
     """
-    from .saved import validate_model
-
-    validate_model(ctx.params)
 
 
 @command(
+    "saved.predict_rows",
     "fitonce predict iris-fitonce.skops new.csv > labels.csv",
     "fitonce predict iris-fitonce.skops new.parquet --keep id --out labels.parquet",
     "cat new.csv | fitonce predict iris-fitonce.skops -",
     "fitonce predict houses-fitonce.skops new.csv --interval 0.9",
 )
 def predict(
-    ctx: typer.Context,
     model: o.ModelFile,
     rows: Annotated[
         str,
@@ -377,17 +366,14 @@ def predict(
     Columns are matched by name, in any order. Columns that the model does not use are ignored. The
     identifier column of the training table, if there is one, is copied next to the predictions.
     """
-    from .saved import predict_rows
-
-    predict_rows(ctx.params)
 
 
 @command(
+    "saved.export_model",
     "fitonce export iris-fitonce.skops",
     "fitonce export iris-fitonce.skops --rows iris.csv --out iris.onnx",
 )
 def export(
-    ctx: typer.Context,
     model: o.ModelFile,
     out: Annotated[
         str | None, o.written("The ONNX file; by default MODEL with the ending .onnx.")
@@ -406,17 +392,14 @@ def export(
     The command runs the graph next to the model and reports the largest difference. It refuses a
     graph that differs by more than 1e-6.
     """
-    from .saved import export_model
-
-    export_model(ctx.params)
 
 
 @command(
+    "saved.report_page",
     "fitonce report iris-fitonce.skops iris.csv",
     "fitonce report iris-fitonce.skops iris.csv --no-data --out page.html",
 )
 def report(
-    ctx: typer.Context,
     model: o.ModelFile,
     table: o.TableFile,
     group: o.Group = None,
@@ -439,6 +422,3 @@ def report(
     quiet: o.Quiet = False,
 ) -> None:
     """Write the HTML report of a model and its table: one file that works offline."""
-    from .saved import report_page
-
-    report_page(ctx.params)

@@ -176,7 +176,14 @@ def make_folder(file: Path | str) -> None:
 # ---- commands that take a table ------------------------------------------------------------------
 
 
-def fit_table(command: str, given: Given) -> None:
+def fit_demo(given: Given) -> None:
+    """Fit the table of the demonstration."""
+    usual = {"permutations": "auto", "kernel": "auto", "landmarks": "auto", "confounding": "remove"}
+    fit_table({"table": "breast-cancer", **usual, **given}, "demo")
+    screen_of(given).aside("To analyze your own table: fitonce fit table.csv --target COLUMN")
+
+
+def fit_table(given: Given, command: str = "fit") -> None:
     """Describe the table, assess, fit on all rows, show, write."""
     skops_io()  # fail now, not after all the work, if skops is not installed
     screen, given = screen_of(given), with_permutations(given)
@@ -218,8 +225,6 @@ def fit_table(command: str, given: Given) -> None:
         except ImportError as error:
             screen.aside(f"no report: {error}")
     screen.finish({"command": command, **known, "warnings": warnings, "files": files})
-    if command == "demo":
-        screen.aside("To analyze your own table: fitonce fit table.csv --target COLUMN")
 
 
 def compared_with_others(
