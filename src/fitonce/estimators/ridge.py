@@ -46,11 +46,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Kernel coefficient, as in scikit-learn; 1/length scale of "exponential" and the Matérn
         kernels. "tune" chooses a power of two. An array has one value per feature (`rbf` only).
         "auto" and None are 1/n_features, "scale" is 1/(n_features · variance of X).
-    degree, coef0 : float or "tune", default=3 and 1
-        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", of the polynomial kernel,
-        tries 2, 3, 4 and 0, 1.
-    kernel_params : dict, default=None
-        Keyword arguments for a callable kernel.
+    degree, coef0, kernel_params : object
+        As in `KernelFisherDiscriminant`.
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha penalizes the norm of the function or of the dual coefficients; "tune" tries
         both.
@@ -62,34 +59,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     pooled : bool, default=True
         Whether to compute the criterion once over all held-out rows, or within each split of `cv`
         and then average.
-    refine : bool, default=False
-        Whether to continue from the best candidate to the local minimum of the criterion.
-    search : {"auto", "full", "coarse"}, default="auto"
-        "full" tries every gamma on all rows; "auto" does so below 400 rows, and tries them on a
-        sample above; "coarse" tries a quarter of the gammas and of the alphas.
+    refine, search : object
+        As in `KernelFisherDiscriminant`.
     cv : int, splitter, iterable of splits or None, default=None
         The splits for held-out values, which tuning uses. None means leave-one-out
         (leave-one-group-out if groups are given).
     fit_intercept : bool, "penalized" or "coefficient", default=True
         A free bias b, no bias, or a penalized one: with "penalized" one is added to the kernel;
         "coefficient" penalizes b like a dual coefficient, for ``penalty="dual"``.
-    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Points that represent the training rows, or their number: the model is a sum of kernels at
-        these points. Time grows as n·m², memory as n.
-    landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
-        How a number of landmarks is chosen: random rows, centers of clusters, random rows by
-        leverage, rows that the others describe worst, forward selection by leave-one-out squared
-        error.
-    shared_landmarks : bool or "drop", default=False
-        Whether all training sets of a cross-validation share landmarks that are chosen once, from
-        all rows; "drop" leaves out those that are test rows.
-    confounding : {"remove", "include"}, default="remove"
-        Whether confounds are regressed out of the features on the training rows, or are unpenalized
-        predictors.
-    random_state : int, RandomState instance or None, default=None
-        Seed for choosing landmarks.
-    n_jobs : int or None, default=None
-        Number of kernel parameters tried in parallel with joblib.
+    landmarks, landmark_method, shared_landmarks, confounding, random_state, n_jobs : object
+        As in `KernelFisherDiscriminant`.
     store_dual_coef, store_held_out : bool or "auto", default="auto"
         Whether to keep `dual_coef_`, which `predict` needs, and `held_out_prediction_`. "auto"
         keeps arrays of up to 256 MiB, and all of fewer than 64 targets.
@@ -126,12 +105,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         The score of the chosen values, after refinement; for each target if each has its own alpha.
     best_params_ : dict
         The chosen values: alpha, and the other parameters that were tuned.
-    refinement_ : Refinement
-        The ``steps`` and ``rounds`` of ``refine=True``.
-    landmarks_ : array of shape (n_landmarks, n_features)
-        The landmarks, if there are any.
-    landmark_indices_ : array of shape (n_landmarks,)
-        Their row indices in X; -1 for points that are not training rows.
+    refinement_, landmarks_, landmark_indices_ : object
+        As in `KernelFisherDiscriminant`.
 
     Examples
     --------

@@ -33,11 +33,8 @@ class LeastSquaresSVC(KernelClassifier):
         Kernel coefficient, as in scikit-learn; 1/length scale of "exponential" and the Matérn
         kernels. "tune" chooses a power of two. An array has one value per feature (`rbf` only).
         "auto" and None are 1/n_features, "scale" is 1/(n_features · variance of X).
-    degree, coef0 : float or "tune", default=3 and 1
-        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", of the polynomial kernel,
-        tries 2, 3, 4 and 0, 1.
-    kernel_params : dict, default=None
-        Keyword arguments for a callable kernel.
+    degree, coef0, kernel_params : object
+        As in `KernelFisherDiscriminant`.
     alpha : float, array of candidates or "tune", default="tune"
         Regularization, 1/γ in the LS-SVM literature, added to the eigenvalues of the centered
         kernel matrix. "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue.
@@ -55,11 +52,8 @@ class LeastSquaresSVC(KernelClassifier):
     pooled : bool, default=True
         Whether to compute the criterion once over all held-out rows, or within each split of `cv`
         and then average.
-    refine : bool, default=False
-        Whether to continue from the best candidate to the local minimum of the criterion.
-    search : {"auto", "full", "coarse"}, default="auto"
-        "full" tries every gamma on all rows; "auto" does so below 400 rows, and tries them on a
-        sample above; "coarse" tries a quarter of the gammas and of the alphas.
+    refine, search : object
+        As in `KernelFisherDiscriminant`.
     cv : int, splitter, iterable of splits or None, default=None
         The splits for held-out values, which tuning and calibration use. None means leave-one-out
         (leave-one-group-out if groups are given).
@@ -72,23 +66,8 @@ class LeastSquaresSVC(KernelClassifier):
     fit_intercept : bool, "penalized" or "coefficient", default=True
         A free bias b, no bias, or a penalized one: with "penalized" one is added to the kernel;
         "coefficient" penalizes b like a dual coefficient, for ``penalty="dual"``.
-    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Points that represent the training rows, or their number: the model is a sum of kernels at
-        these points. Time grows as n·m², memory as n.
-    landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
-        How a number of landmarks is chosen: random rows, centers of clusters, random rows by
-        leverage, rows that the others describe worst, forward selection by leave-one-out squared
-        error.
-    shared_landmarks : bool or "drop", default=False
-        Whether all training sets of a cross-validation share landmarks that are chosen once, from
-        all rows; "drop" leaves out those that are test rows.
-    confounding : {"remove", "include"}, default="remove"
-        Whether confounds are regressed out of the features on the training rows, or are unpenalized
-        predictors.
-    random_state : int, RandomState instance or None, default=None
-        Seed for choosing landmarks.
-    n_jobs : int or None, default=None
-        Number of kernel parameters tried in parallel with joblib.
+    landmarks, landmark_method, shared_landmarks, confounding, random_state, n_jobs : object
+        As in `KernelFisherDiscriminant`.
     verbose : int, default=0
         If above 0, print an estimate of time and memory, and a line for every kernel tried, to
         standard error.
@@ -130,12 +109,8 @@ class LeastSquaresSVC(KernelClassifier):
         The score of the chosen values, after refinement.
     best_params_ : dict
         The chosen values: alpha, and the other parameters that were tuned.
-    refinement_ : Refinement
-        The ``steps`` and ``rounds`` of ``refine=True``.
-    landmarks_ : array of shape (n_landmarks, n_features)
-        The landmarks, if there are any.
-    landmark_indices_ : array of shape (n_landmarks,)
-        Their row indices in X; -1 for points that are not training rows.
+    refinement_, landmarks_, landmark_indices_ : object
+        As in `KernelFisherDiscriminant`.
 
     Examples
     --------

@@ -75,14 +75,8 @@ def permutation_test(
         Or (n_samples, n_features) with `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
-    groups : array-like of shape (n_samples,), default=None
-        Groups for the splitter and for `exchange`.
-    cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn. All positions share the same folds.
-    n_permutations : int, default=1000
-        Number of labelings to draw.
-    scoring : str, callable or None, default=None
-        One score; None is accuracy, or R² for regression.
+    groups, cv, n_permutations, scoring : object
+        As in `fitonce.permutation_test_score`, with one score. All positions share the folds.
     neighbors : list of index arrays or bool matrix, default=None
         For X with two dimensions, the features of each position (a searchlight); with three, the
         positions whose features are joined (a window). See `spheres`.
@@ -96,28 +90,12 @@ def permutation_test(
     adjacency : sparse matrix, array or list of index arrays, default=None
         Which positions are neighbors. None: those next to each other on the last axis (axes, for a
         grid); no clusters for a searchlight.
-    permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
-        How labels are permuted relative to the folds; see `fitonce.permutation_test_score`.
-    exchange : {"within", "rows", "whole", "whole-unequal", "sign", "shift"} or None, default=None
-        What can be exchanged under the null hypothesis; see there.
-    pooled : bool, default=False
-        Whether to compute one score over all held-out predictions instead of the mean over folds.
-    exact : bool or "auto", default="auto"
-        Whether to use every distinct labeling once; "auto" does so if there are at most
-        `n_permutations`.
-    params : dict, default=None
-        Parameters for `fit`; ``sample_weight`` stays with its row of X.
-    random_state : int, RandomState or None, default=0
-        Seed for the permutations.
+    permute, exchange, pooled, exact, params, random_state : object
+        As in `fitonce.permutation_test_score`.
     n_jobs : int, default=None
         Number of positions processed in parallel with joblib.
-    checkpoint : path, default=None
-        A file that is updated as the test goes on. The same call resumes from it, with the
-        identical result. Needs an integer `random_state`.
-    max_bytes : int, default=256 MiB
-        Working memory in addition to the n×n matrices of the problem.
-    verbose : int, default=0
-        If above 0, print progress.
+    checkpoint, max_bytes, verbose : object
+        As there; the file is updated as positions are completed.
 
     Returns
     -------

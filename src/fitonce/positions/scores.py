@@ -66,23 +66,15 @@ def cross_val_score(
         `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
-    groups : array-like of shape (n_samples,), default=None
-        Groups for the splitter.
-    cv : int, splitter, iterable of splits or None, default=None
+    groups, cv, scoring : object
         As in scikit-learn. All positions share the same folds.
-    scoring : str, callable or None, default=None
-        As in scikit-learn.
     neighbors : list of index arrays or bool matrix, default=None
         For X with two dimensions, the features of each position (a searchlight); with three, the
         positions whose features are joined (a window). See `spheres`.
     n_jobs : int, default=None
         Number of positions processed in parallel with joblib.
-    params : dict, default=None
-        Parameters for `fit`, such as ``sample_weight``.
-    error_score : "raise" or number, default=nan
-        The score of a fold whose fit fails.
-    verbose : int, default=0
-        If above 0, print progress.
+    params, error_score, verbose : object
+        As in scikit-learn.
 
     Returns
     -------
@@ -157,20 +149,14 @@ def generalize(
         Epochs by channels by time points. Or (n_samples, n_features) with `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
-    groups : array-like of shape (n_samples,), default=None
-        Groups for the splitter.
-    cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn. All positions share the same folds.
-    scoring : str, callable or None, default=None
-        One score; None is the default score of the estimator.
+    groups, cv, scoring : object
+        As in scikit-learn, with one score. All positions share the same folds.
     neighbors : list of index arrays or bool matrix, default=None
         As in `permutation_test`, of equal sizes.
     n_jobs : int, default=None
         Number of positions processed in parallel with joblib.
-    params : dict, default=None
-        Parameters for `fit`, such as ``sample_weight``.
-    verbose : int, default=0
-        If above 0, print progress.
+    params, verbose : object
+        As in scikit-learn.
 
     Returns
     -------

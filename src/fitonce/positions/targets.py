@@ -76,12 +76,8 @@ def permutation_test_targets(
         Rows, or the square kernel matrix for ``kernel="precomputed"``.
     y : array of shape (n_samples, n_targets)
         Targets; an ``np.memmap`` is read block by block.
-    groups : array-like of shape (n_samples,), default=None
-        Groups for the splitter and for `exchange`.
-    cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn. The folds must not depend on y.
-    n_permutations : int, default=1000
-        Number of permutations of the rows to draw.
+    groups, cv, n_permutations : object
+        As in `fitonce.permutation_test_score`. The folds must not depend on y.
     scoring : {"r2", "correlation", "neg_mean_squared_error"}, default="r2"
         The score of every target.
     permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
@@ -99,16 +95,8 @@ def permutation_test_targets(
     cluster_pvalue, cluster_score : float
         Neighboring targets whose own p-value is at most this (default 0.05), or whose score is at
         least this, form clusters.
-    exact : bool or "auto", default="auto"
-        Whether to use every distinct labeling once; "auto" does so if there are at most
-        `n_permutations`.
-    random_state : int, RandomState or None, default=0
-        Seed for the permutations.
-    checkpoint : path, default=None
-        A file that is updated as the test goes on. The same call resumes from it, with the
-        identical result. Needs an integer `random_state`.
-    verbose : int, default=0
-        If above 0, print progress.
+    exact, random_state, checkpoint, verbose : object
+        As in `fitonce.permutation_test_score`.
 
     Returns
     -------
