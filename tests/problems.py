@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 from sklearn.base import is_regressor
+from sklearn.metrics.pairwise import pairwise_kernels
 
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
@@ -222,6 +223,39 @@ PENALTIES = ("function", "dual")
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
 every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
+
+PARAMETERS: dict[str, dict[str, float]] = {
+    "linear": {},
+    "rbf": {"gamma": 0.3},
+    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
+    "laplacian": {"gamma": 0.2},
+    "cosine": {},
+    "sigmoid": {"gamma": 0.02, "coef0": 0.0},
+    "exponential": {"gamma": 0.3},
+    "matern52": {"gamma": 0.3},
+    "precomputed": {},
+}
+
+
+def some_kernels(*names: str) -> dict[str, dict[str, float]]:
+    """Names with their parameters."""
+    return {name: PARAMETERS[name] for name in names}
+
+
+def gram(kernel: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """scikit-learn's kernel matrix, with these parameters."""
+    return np.asarray(pairwise_kernels(A, B, metric=kernel, **PARAMETERS[kernel]))
+
+
+def targets_of(estimator: type, y: np.ndarray) -> np.ndarray:
+    """The columns that an estimator regresses on: indicators, ±1, or the numbers themselves."""
+    if estimator is KernelRidge:
+        return y.reshape(len(y), -1)
+    own = (y[:, None] == np.unique(y)).astype(float)
+    if estimator is KernelFisherDiscriminant:
+        return own
+    return (2 * own - 1)[:, 1:] if own.shape[1] == 2 else 2 * own - 1
+
 
 # ---- rows with labels or numbers -----------------------------------------------------------------
 

@@ -172,6 +172,15 @@ class Basis:
         return self.Z @ np.linalg.lstsq(normal, Z.T @ (w * Y[train]), rcond=1e-14)[0]
 
 
+def at_landmarks(K: np.ndarray, own: np.ndarray, penalty: str, intercept: bool | str) -> Basis:
+    """Kernels at landmarks, of rows and of the landmarks: μ αᵀK_mmα (+ μ b² where the bias is
+    penalised), or for the dual norm μ‖α‖² (and the kernel k + 1).
+    """
+    if penalty == "function":
+        return Basis(K, own).with_bias(intercept)
+    return Basis(penalise_bias(K, intercept), np.eye(len(own))).with_bias(intercept is True)
+
+
 def complement(rows: np.ndarray, n: int) -> np.ndarray:
     return np.setdiff1d(np.arange(n), rows)
 

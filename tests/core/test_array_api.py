@@ -22,6 +22,7 @@ from fitonce import (
 )
 from problems import (
     ESTIMATORS,
+    PARAMETERS,
     every_classifier,
     every_estimator,
     labelled_rows,
@@ -29,17 +30,6 @@ from problems import (
     rows_for,
 )
 
-KERNELS = {
-    "linear": {},
-    "rbf": {"gamma": 0.3},
-    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
-    "laplacian": {"gamma": 0.2},
-    "exponential": {"gamma": 0.3},
-    "matern52": {"gamma": 0.3},
-    "cosine": {},
-    "sigmoid": {"gamma": 0.02, "coef0": 0.0},
-    "precomputed": {},
-}
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba", "transform")
 NAMESPACES = ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
 N = 24
@@ -74,7 +64,7 @@ def same(array, expected: np.ndarray, xp, rtol: float = 1e-10) -> None:
 
 @pytest.mark.pairwise
 @pytest.mark.parametrize("penalty", ["function", "dual"])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", PARAMETERS)
 @every_estimator
 def test_every_number_is_numpys(estimator, kernel, penalty, xp):
     X, y = rows_for(estimator, N, n_targets=2)
@@ -82,7 +72,7 @@ def test_every_number_is_numpys(estimator, kernel, penalty, xp):
     if kernel == "precomputed":
         X, new = (pairwise_kernels(rows, X, metric="rbf", gamma=0.2) for rows in (X, new))
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=N)
-    setting = {"kernel": kernel, "penalty": penalty, "alpha": [0.3, 3.0], **KERNELS[kernel]}
+    setting = {"kernel": kernel, "penalty": penalty, "alpha": [0.3, 3.0], **PARAMETERS[kernel]}
     ours = estimator(**setting).fit(X, y, sample_weight=weights)
     theirs = estimator(**setting).fit(
         xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(weights)

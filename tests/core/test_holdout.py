@@ -67,17 +67,10 @@ def of_landmarks(case: Case, mu: float) -> Made:
 # ---- the same models as combinations of functions of the rows, given the rows that train ---------
 
 
-def kernels_at(case: Case, points: np.ndarray) -> reference.Basis:
-    everywhere = rbf(np.vstack([case.X, points]))
-    K, own = everywhere[: case.n, case.n :], everywhere[case.n :, case.n :]
-    if case.norm == "function":
-        return reference.Basis(K, own).with_bias(case.intercept)
-    K = reference.penalise_bias(K, case.intercept)
-    return reference.Basis(K, np.eye(len(points))).with_bias(case.intercept is True)
-
-
 def kernels_at_landmarks(case: Case, train: np.ndarray) -> reference.Basis:
-    return kernels_at(case, landmark_points(case))
+    everywhere = rbf(np.vstack([case.X, landmark_points(case)]))
+    K, own = everywhere[: case.n, case.n :], everywhere[case.n :, case.n :]
+    return reference.at_landmarks(K, own, case.norm, case.intercept)
 
 
 # ---- every one of them ---------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 import sklearn.model_selection
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 import fitonce
@@ -21,39 +20,27 @@ from fitonce import (
     LeastSquaresSVC,
     Subsampling,
 )
-from problems import CLASSIFIERS, every_classifier, every_penalty
+from problems import (
+    CLASSIFIERS,
+    every_classifier,
+    every_penalty,
+    gram,
+    labelled_rows,
+    row_weights,
+    some_kernels,
+    targets_of,
+)
 from reference import assert_close, held_out_of, output
 from sklearn_checks import with_checks
 
-KERNELS = {"linear": {}, "rbf": {"gamma": 0.3}, "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0}}
+KERNELS = some_kernels("linear", "rbf", "poly")
 N, MU = 36, 0.4
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 weighted_or_not = pytest.mark.parametrize("weighted", [False, True])
 
 
-def repeated_rows(n_classes: int = 3, n: int = N) -> tuple[np.ndarray, np.ndarray]:
-    """Classes of different size, and two rows twice."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 3)) + 0.7
-    ends = np.round(np.linspace(0, 1, n_classes + 1) ** 1.3 * n).astype(int)
-    labels = rng.permutation(np.repeat(np.arange(n_classes), np.diff(ends)))
-    X[:, 0] += 1.5 * labels
-    X[-2:], labels[-2:] = X[:2], labels[:2]
-    return X, labels
-
-
-def weights_with_zeros(n: int = N) -> np.ndarray:
-    weights = np.random.default_rng(1).uniform(0.3, 3.0, size=n)
-    weights[[3, 10, 11]] = 0.0
-    return weights
-
-
 # ---- by hand -------------------------------------------------------------------------------------
-
-
-def gram(kernel: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    return pairwise_kernels(A, B, metric=kernel, **KERNELS[kernel])
 
 
 def literal(model, kernel, X, y, weights, blocks, new, intercept=True):
@@ -73,8 +60,7 @@ def literal(model, kernel, X, y, weights, blocks, new, intercept=True):
     split = np.arange(m), m + np.arange(len(new))
     every_weight = np.concatenate([total, np.ones(len(new))])
     if isinstance(inner, LeastSquaresSVC):
-        Y = np.where(labels[:, None] == np.unique(y), 1.0, -1.0)
-        Y = Y[:, 1:] if Y.shape[1] == 2 else Y
+        Y = targets_of(LeastSquaresSVC, labels)
         function = inner.penalty == "function"
         solve = reference.ridge_function_norm if function else reference.ridge_dual_norm
         padded = np.vstack([Y, np.zeros((len(new), Y.shape[1]))])
@@ -119,9 +105,9 @@ every_setting = pytest.mark.parametrize(("estimator", "intercept"), SETTINGS)
 @weighted_or_not
 def test_the_model_of_averages(estimator, intercept, penalty, kernel, weighted):
     new = np.random.default_rng(5).normal(size=(6, 3))
-    weights = weights_with_zeros() if weighted else None
+    weights = row_weights(N, zeros=3) if weighted else None
     for n_classes in (2, 3):
-        X, y = repeated_rows(n_classes)
+        X, y = labelled_rows(N, n_classes, repeated=2)
         model = make(estimator, penalty, kernel, intercept=intercept).fit(X, y, weights)
         blocks = blocks_of(model)
         assert model.averages_.shape == (blocks.max() + 1, N) and blocks.max() < N // 2
@@ -136,8 +122,8 @@ def test_the_model_of_averages(estimator, intercept, penalty, kernel, weighted):
 @every_penalty
 @weighted_or_not
 def test_averages_of_one_row_are_the_rows(estimator, penalty, weighted):
-    X, y = repeated_rows()
-    weights = weights_with_zeros() if weighted else None
+    X, y = labelled_rows(N, repeated=2)
+    weights = row_weights(N, zeros=3) if weighted else None
     for options in ({}, {"alpha": "tune"}, {"cv": KFold(4)}):
         model = make(estimator, penalty, n_average=1, **options).fit(X, y, weights)
         plain = clone(model.estimator).fit(X, y, weights)
@@ -186,7 +172,7 @@ SMALLER = {
 
 @pytest.mark.parametrize("name", SMALLER)
 def test_every_training_set_is_refitted_and_a_result_says_so(name):
-    X, y = repeated_rows(2)
+    X, y = labelled_rows(N, 2, repeated=2)
     options = {"cv": StratifiedKFold(3), "params": {"sample_weight": np.linspace(0.5, 2.0, N)}}
     with pytest.warns(fitonce.RefitWarning):
         got = fitonce.cross_validate(SMALLER[name], X, y, **options)
@@ -202,7 +188,7 @@ def test_every_training_set_is_refitted_and_a_result_says_so(name):
 
 
 def test_copies():
-    X, y = repeated_rows()
+    X, y = labelled_rows(N, repeated=2)
     model = make(KernelFisherDiscriminant).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
@@ -231,7 +217,7 @@ def test_copies():
 )
 def test_bad_parameters(wrapper, error, message):
     with pytest.raises(error, match=message):
-        wrapper.fit(*repeated_rows())
+        wrapper.fit(*labelled_rows(N, repeated=2))
 
 
 # ---- subsampling ---------------------------------------------------------------------------------
@@ -240,9 +226,9 @@ def test_bad_parameters(wrapper, error, message):
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, KernelRidge])
 @weighted_or_not
 def test_subsampling_is_a_fit_on_fewer_rows(estimator, weighted):
-    X, y = repeated_rows()
+    X, y = labelled_rows(N, repeated=2)
     y = X @ [1.0, -1.0, 0.5] if estimator is KernelRidge else y
-    weights = weights_with_zeros() if weighted else np.ones(N)
+    weights = row_weights(N, zeros=3) if weighted else np.ones(N)
     for inner in (estimator(), estimator(gamma=0.3, alpha=MU, penalty="dual")):
         model = Subsampling(inner, max_samples=20, random_state=0).fit(X, y, weights)
         rows = model.sample_indices_
@@ -253,7 +239,7 @@ def test_subsampling_is_a_fit_on_fewer_rows(estimator, weighted):
 
 
 def test_subsampling_keeps_the_shares_of_the_classes():
-    X, y = repeated_rows(3, n=100)
+    X, y = labelled_rows(100)
     inner = LeastSquaresSVC(gamma=0.3, alpha=1.0)
     drawn = Subsampling(inner, max_samples=0.3, random_state=0).fit(X, y).sample_indices_
     assert np.abs(np.bincount(y[drawn]) - 0.3 * np.bincount(y)).max() < 1

@@ -37,35 +37,21 @@ from problems import (
     every_classifier,
     every_estimator,
     every_penalty,
+    gram,
     labelled_rows,
     numbered_rows,
     row_weights,
     rows_for,
+    some_kernels,
+    targets_of,
 )
 from reference import assert_close, held_out_of, output, refitted_held_out
 
 WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
-KERNELS = {
-    "linear": {},
-    "rbf": {"gamma": 0.3},
-    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
-    "laplacian": {"gamma": 0.2},
-    "cosine": {},
-    "sigmoid": {"gamma": 0.02, "coef0": 0.0},
-}
+KERNELS = some_kernels("linear", "rbf", "poly", "laplacian", "cosine", "sigmoid")
 N = 26
 
 two_and_three = pytest.mark.parametrize("n_classes", [2, 3])
-
-
-def targets_of(model, y: np.ndarray) -> np.ndarray:
-    """The columns that an estimator regresses on: indicators, ±1, or the numbers themselves."""
-    if isinstance(model, KernelRidge):
-        return y.reshape(len(y), -1)
-    indicators = (y[:, None] == np.unique(y)).astype(float)
-    if isinstance(model, KernelFisherDiscriminant):
-        return indicators
-    return (2 * indicators - 1)[:, 1:] if indicators.shape[1] == 2 else 2 * indicators - 1
 
 
 def solver(penalty: str) -> reference.Fit:
@@ -91,8 +77,8 @@ def test_least_squares_models_minimise_their_criterion(
     )
     setting = {"penalty": penalty, "alpha": 0.7, "fit_intercept": intercept, **KERNELS[kernel]}
     model = estimator(kernel=kernel, **setting).fit(X, y, weights)
-    K, K_new = (pairwise_kernels(rows, X, metric=kernel, **KERNELS[kernel]) for rows in (X, new))
-    expected = solver(penalty)(K, targets_of(model, y), 0.7, weights, intercept)
+    K, K_new = (gram(kernel, rows, X) for rows in (X, new))
+    expected = solver(penalty)(K, targets_of(estimator, y), 0.7, weights, intercept)
     got = output(model, new)
     assert_close(got.reshape(len(got), -1), expected.predict(K_new))
     assert_close(model.dual_coef_.reshape(N, -1), expected.alpha)
@@ -115,7 +101,7 @@ def test_fisher_discriminant_solves_its_eigenproblem(weighted, n_classes, kernel
     weights = row_weights(25) if weighted else np.ones(25)
     setting = {"alpha": 0.7, "penalty": penalty, **KERNELS[kernel]}
     model = KernelFisherDiscriminant(kernel, **setting).fit(X[train], y[train], weights)
-    K, every = pairwise_kernels(X, metric=kernel, **KERNELS[kernel]), np.r_[weights, np.ones(7)]
+    K, every = gram(kernel, X, X), np.r_[weights, np.ones(7)]
     found = reference.kfda_brute(K, y, 0.7, train, test, every, penalty)
     scores, projection, eigenvalues = found
     scores = scores if n_classes > 2 else scores[:, 1] - scores[:, 0]

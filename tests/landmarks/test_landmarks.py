@@ -32,17 +32,22 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.core.moments import Moments
 from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
-from problems import ESTIMATORS, PENALTIES, every_estimator, every_penalty, row_weights, rows_for
+from problems import (
+    ESTIMATORS,
+    PENALTIES,
+    every_estimator,
+    every_penalty,
+    gram,
+    row_weights,
+    rows_for,
+    some_kernels,
+    targets_of,
+)
 from reference import assert_close, held_out_of, output, refitted_held_out
 from sklearn_checks import with_checks
 
 WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
-KERNELS = {
-    "linear": {},
-    "rbf": {"gamma": 0.3},
-    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
-    "laplacian": {"gamma": 0.2},
-}
+KERNELS = some_kernels("linear", "rbf", "poly", "laplacian")
 N, M = 30, 8
 
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -63,27 +68,11 @@ def points(seed: int = 7, m: int = M) -> np.ndarray:
 # ---- the definition: normal equations in α -------------------------------------------------------
 
 
-def gram(kernel: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    return pairwise_kernels(A, B, metric=kernel, **KERNELS[kernel])
-
-
-def naive(K_nm, K_mm, Y, mu, weights, penalty, intercept, K_new) -> np.ndarray:
-    """argmin Σ w (y - f)² + μ αᵀK_mmα (or μ‖α‖²), f = K α + b.
-
-    A penalised bias adds μ b² to the function norm; for the dual norm it is the kernel k + 1.
-    """
-    n, m = K_nm.shape
-    w = np.ones(n) if weights is None else weights
-    if intercept == "penalized" and penalty == "dual":
-        K_nm, K_new, intercept = K_nm + 1.0, K_new + 1.0, False
-    bias = 0 if intercept is False else 1
-    Z = np.hstack([K_nm, np.ones((n, bias))])
-    P = mu * scipy.linalg.block_diag(
-        K_mm if penalty == "function" else np.eye(m),
-        np.full((bias, bias), float(intercept == "penalized")),
-    )
-    theta = np.linalg.lstsq(Z.T @ (w[:, None] * Z) + P, Z.T @ (w[:, None] * Y), rcond=None)[0]
-    return np.hstack([K_new, np.ones((len(K_new), bias))]) @ theta
+def naive(kernel, X, L, Y, mu, weights, penalty, intercept, new) -> np.ndarray:
+    """The model of rows X at new rows."""
+    K = gram(kernel, np.vstack([X, new]), L)
+    basis = reference.at_landmarks(K, gram(kernel, L, L), penalty, intercept)
+    return basis.predictions(Y, mu, np.arange(len(X)), weights)[len(X) :]
 
 
 def naive_fisher(K_nm, K_mm, y, mu, weights, penalty, K_new) -> np.ndarray:
@@ -97,14 +86,11 @@ def naive_fisher(K_nm, K_mm, y, mu, weights, penalty, K_new) -> np.ndarray:
 
 
 def naive_output(estimator, kernel, X, y, L, mu, weights, penalty, intercept, new) -> np.ndarray:
-    blocks = gram(kernel, X, L), gram(kernel, L, L)
     if estimator is KernelFisherDiscriminant:
+        blocks = gram(kernel, X, L), gram(kernel, L, L)
         return naive_fisher(*blocks, y, mu, weights, penalty, gram(kernel, new, L))
-    Y = y
-    if estimator is LeastSquaresSVC:
-        Y = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
-        Y = Y[:, 1:] if Y.shape[1] == 2 else Y
-    values = naive(*blocks, Y, mu, weights, penalty, intercept, gram(kernel, new, L))
+    Y = targets_of(estimator, y)
+    values = naive(kernel, X, L, Y, mu, weights, penalty, intercept, new)
     return values[:, 0] if values.shape[1] == 1 and y.ndim == 1 else values
 
 
@@ -216,19 +202,13 @@ def test_tuning_minimises_the_literal_criterion(estimator, penalty, cv, weighted
     }
     w = row_weights(N) if weighted else np.ones(N)
     model = estimator(alpha=alphas, cv=cv, **options).fit(X, y, w if weighted else None)
-    Y = {
-        KernelFisherDiscriminant: np.eye(2)[y] if y.ndim == 1 else None,
-        LeastSquaresSVC: 2.0 * y[:, None] - 1.0,
-        KernelRidge: y,
-    }[estimator]
+    Y = targets_of(estimator, y)
     losses = []
     for mu in alphas:
         errors = []
         for train, test in (cv or LeaveOneOut()).split(X):
-            blocks = gram("rbf", X[train], points()), gram("rbf", points(), points())
-            predicted = naive(
-                *blocks, Y[train], mu, w[train], penalty, True, gram("rbf", X[test], points())
-            )
+            given = mu, w[train], penalty, True, X[test]
+            predicted = naive("rbf", X[train], points(), Y[train], *given)
             errors.append(np.sum(w[test] @ (Y[test] - predicted) ** 2) / (w.sum() * Y.shape[1]))
         losses.append(np.sum(errors))
     assert_close(-model.cv_results_["mean_test_score"], losses)
@@ -813,10 +793,10 @@ def test_indefinite_kernels_with_the_dual_norm():
     model = LeastSquaresSVC(
         "sigmoid", gamma=1.0, coef0=-1.0, alpha=0.5, penalty="dual", landmarks=L
     ).fit(X, y)
-    blocks = (pairwise_kernels(A, L, metric="sigmoid", gamma=1.0, coef0=-1.0) for A in (X, L, X))
-    K_nm, K_mm, K_new = blocks
-    Y = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
-    assert_close(model.decision_function(X), naive(K_nm, K_mm, Y, 0.5, None, "dual", True, K_new))
+    K = pairwise_kernels(np.vstack([X, L]), L, metric="sigmoid", gamma=1.0, coef0=-1.0)
+    basis = reference.at_landmarks(K[:N], K[N:], "dual", True)
+    expected = basis.predictions(targets_of(LeastSquaresSVC, y), 0.5, np.arange(N))
+    assert_close(model.decision_function(X), expected)
 
 
 def test_moments_merge_and_part():
