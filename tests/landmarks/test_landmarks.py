@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pickle
 import warnings
 from functools import reduce
 
@@ -347,6 +346,7 @@ def test_points_take_route_one(estimator, penalty):
     assert results.route.name == "one"
     assert_close(results["test_score"], expected["test_score"])
     assert all(np.array_equal(fold.landmarks_, points()) for fold in results["estimator"])
+    assert all((fold.landmark_indices_ == -1).all() for fold in results["estimator"])
 
 
 @pytest.mark.pairwise
@@ -690,22 +690,6 @@ def test_a_row_that_outweighs_all_others_is_warned_of(cv):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         heavy.fit(X, y, sample_weight=np.where(np.arange(N) == 7, 1e3, 1.0))
-
-
-@every_estimator
-def test_copies(estimator):
-    X, y = repeated_rows(estimator)
-    model = make(estimator, landmarks=8, landmark_method="kmeans", random_state=0).fit(X, y)
-    assert clone(model).get_params() == model.get_params()
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(output(again, X), output(model, X)) and np.array_equal(
-        again.landmarks_, model.landmarks_
-    )
-    given = clone(make(estimator, landmarks=points())).fit(X, y)
-    assert np.array_equal(given.landmarks_, points()) and (given.landmark_indices_ == -1).all()
-    assert not hasattr(clone(model).set_params(landmarks=None).fit(X, y), "landmarks_")
-    refitted = model.set_params(landmarks=None).fit(X, y)
-    assert not hasattr(refitted, "landmarks_") and not hasattr(refitted, "landmark_indices_")
 
 
 @every_estimator

@@ -31,7 +31,7 @@ from sklearn.model_selection import (
     PredefinedSplit,
     cross_val_score,
 )
-from test_tuning import Literal, Setting, data_for, literal, output_of, with_temperature
+from test_tuning import Literal, Setting, data_for, literal_score, output_of, with_temperature
 
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
@@ -128,13 +128,10 @@ def test_a_scorer_chooses_what_a_plain_loop_over_refits_chooses(
     if not pooled and setting.folds is None:
         pytest.skip("splits of one row")
     X, y, weights = setting.data
-    literals = [literal(setting, GAMMA, alpha) for alpha in ALPHAS]
     chosen = set()
     for criterion, metric in scorers_for(setting).items():
-        expected = []
-        for h in literals:
-            parts = [h] if pooled else [h.rows(h.fold == fold) for fold in np.unique(h.fold)]
-            expected.append(float(np.mean([metric(part) for part in parts])))
+        given = setting, metric, pooled, GAMMA
+        expected = [literal_score(*given, alpha) for alpha in ALPHAS]
         model = setting.estimator(
             gamma=GAMMA,
             alpha=ALPHAS,

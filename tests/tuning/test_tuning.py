@@ -10,6 +10,7 @@ import itertools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,7 @@ def literal_scores(
     return scores, 0.5 * np.sum((centroids[:, None] - centroids) ** 2, axis=2)
 
 
+@cache
 def literal(setting: Setting, gamma: float, alpha: float) -> Literal:
     X, y, weights = setting.data
     n, w = len(X), np.ones(len(X)) if weights is None else weights
@@ -172,6 +174,15 @@ def literal(setting: Setting, gamma: float, alpha: float) -> Literal:
     fitted = fit(K, Y, alpha, weights).predict(K)
     scores, separation = literal_scores(setting.estimator, Y, fitted, held_out, w)
     return Literal(y, Y, held_out, w, fold, labels, scores, separation)
+
+
+def literal_score(
+    setting: Setting, metric: Callable[[Literal], float], pooled: bool, gamma: float, alpha: float
+) -> float:
+    """Of all rows, or the mean over folds."""
+    h = literal(setting, gamma, alpha)
+    parts = [h] if pooled else [h.rows(h.fold == fold) for fold in np.unique(h.fold)]
+    return float(np.mean([metric(part) for part in parts]))
 
 
 def with_temperature(h: Literal) -> np.ndarray:
@@ -302,7 +313,6 @@ def test_every_criterion_is_the_direct_computation_from_literal_refits(
         pytest.skip("folds of one row")
     X, y, weights = setting.data
     alphas = np.array([0.03, 0.5, 8.0])
-    held_out: dict[tuple[float, float], Literal] = {}
     for criterion in names_for(setting):
         options = {} if setting.estimator is KernelRidge else {"compression": COMPRESSION}
         model = setting.estimator(
@@ -317,13 +327,7 @@ def test_every_criterion_is_the_direct_computation_from_literal_refits(
         params, scores = model.cv_results_["params"], model.cv_results_["mean_test_score"]
         for number in range(0, len(params), 7):
             point = params[number]["gamma"], params[number]["alpha"]
-            h = (
-                held_out.setdefault(point, literal(setting, *point))
-                if point not in held_out
-                else held_out[point]
-            )
-            parts = [h] if pooled else [h.rows(h.fold == fold) for fold in np.unique(h.fold)]
-            expected = np.mean([NAIVE[criterion](part) for part in parts])
+            expected = literal_score(setting, NAIVE[criterion], pooled, *point)
             perfect = 1.0 if criterion in ("auc", "r2") else 0.0
             close = 1e-8 if criterion in ("squared_error", "r2") else 2e-6
             assert scores[number] == pytest.approx(perfect - expected, rel=close, abs=1e-9), (
