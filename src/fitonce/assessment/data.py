@@ -254,10 +254,6 @@ def splitters(cv: Any, data: AssessedRows, repeats: int, random_state: int) -> l
 def _n_folds(data: AssessedRows) -> int:
     """Five for many rows; for few, the number from five to ten whose training sets have the ratio
     of the classes most nearly, and fewer if the smallest class (or the number of groups) demands.
-
-    With 15 rows of each of two classes, the test sets of ten folds have one row more of one class,
-    so that the training sets lean to the other and a model that learns nothing is wrong more often
-    than not.
     """
     unit_of = np.arange(len(data.y)) if data.groups is None else data.groups
     units = len(np.unique(unit_of))

@@ -171,8 +171,7 @@ def _arrow(content: bytes) -> pl.DataFrame:
 def damage_told(path: str) -> Iterator[None]:
     """Whatever a parser raises for a damaged file becomes one sentence.
 
-    A panic in Rust is no Exception, and it writes to the standard error stream by itself, which
-    leads nowhere inside.
+    A panic in Rust is no Exception, and writes to standard error by itself, which leads nowhere.
     """
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)

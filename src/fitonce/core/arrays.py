@@ -234,8 +234,7 @@ def cholesky_stack(A: Array) -> tuple[Array, Array]:
     """L with A = LLᵀ for a matrix or a stack (m, b, b), and whether any failed (a 0-d array, so
     that a GPU need not be waited for).
 
-    Where the namespace itself raises its LinAlgError, this is a NotPositiveDefiniteError; any other
-    failure, as of memory, is what it is.
+    Where the namespace itself raises its LinAlgError, this is a NotPositiveDefiniteError.
     """
     xp = namespace(A)
     if is_torch_array(A):

@@ -45,7 +45,7 @@ def soft_targets(
 
     That is Laplace's rule for n rows, all of them right. It keeps the temperature finite where the
     held-out scores separate the classes perfectly. Platt (1999) has the size of the own class in
-    place of n; with several small classes that is far too soft. `rows` is the worth of the doubt.
+    place of n. `rows` is the worth of the doubt.
     """
     doubt = rows / (weights.sum() + 2.0)
     targets = np.full((len(labels), n_classes), doubt / (n_classes - 1.0))

@@ -113,8 +113,7 @@ class DualNorm(KernelSmoother):
         """The approximation of Cawley & Talbot (2003) and Saadi et al.: r_i / (1 - h_i), (m, n, t).
 
         The row is deleted from the loss, but its kernel function stays in the expansion, so this
-        differs from a refit: the relative error is about 2 % at n = 60 and decreases with n. Only
-        for their figures.
+        differs from a refit. Only for their figures.
         """
         path = self.path(targets, mus)
         return delete_each(path.residual, path.one_minus_h[:, :, None]).residual

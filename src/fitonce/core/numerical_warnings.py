@@ -63,8 +63,7 @@ def kinds_of(
 def caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
     """Collect every warning issued inside in a list instead of showing it.
 
-    For whole commands, never inside a fit: Python has one list of filters for all threads, so only
-    one thread at a time may use this, and it sees the warnings of all.
+    For whole commands, never inside a fit: Python has one list of filters for all threads.
     """
     with _ALONE, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

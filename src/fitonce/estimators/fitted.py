@@ -149,8 +149,7 @@ def held_out_projection(model: Any) -> np.ndarray:
     """Leave-one-out projections (n, q) on the axes of the fit of all rows, so that they can be
     plotted together.
 
-    In-sample projections of a flexible kernel collapse on their class centroids and show nothing;
-    held-out projections show how the model will predict. Rows with zero weight are left out.
+    Rows with zero weight are left out.
     """
     record = record_of(model, "a held-out projection")
     problem = record.problem

@@ -75,9 +75,6 @@ def held_out_probabilities(
 ) -> np.ndarray:
     """Probabilities (m, k, c) of m models from their held-out decisions, each row with a
     calibration that did not use its part (k,) of the rows; rows in part -1 are not used by any.
-
-    A calibration looks too good on the rows that it was fitted to, the more so the more flexible
-    it is.
     """
     scores = np.stack([class_scores(decision) for decision in decisions])
     result = np.empty(scores.shape)

@@ -212,8 +212,7 @@ def more_even_than_chance(
     random labelings.
 
     The measure is Σ (sum - expected)² over folds and columns; rows are permuted within the groups,
-    if given. By chance, this happens for one set of folds in a hundred; for stratified
-    folds with a few dozen rows or more, nearly always.
+    if given.
     """
     n = len(columns)
     if len(splits) < 2 or len(splits) > n // 2:

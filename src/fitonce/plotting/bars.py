@@ -285,9 +285,8 @@ def activation_patterns(estimator: Any, X: Any) -> np.ndarray:
     r"""Activation patterns A = Σ_X W Σ_ŝ⁻¹ of the weights W of a linear model, with ŝ = XW (Haufe
     et al. 2014, eq. 6).
 
-    A weight shows how the model uses a feature, which may be only to cancel noise shared with other
-    features. A pattern shows how the feature varies with the output of the model, and can be
-    interpreted. Cost: O(n p q); the p×p covariance is not formed.
+    A weight shows how the model uses a feature, a pattern how the feature varies with the output of
+    the model. Cost: O(n p q).
 
     Parameters
     ----------

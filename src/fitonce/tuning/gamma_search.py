@@ -70,8 +70,7 @@ class GammaLattice:
     """Powers of two around a center exponent.
 
     Every second one from `below` to `above` first, on beyond an edge, then the neighbors of the
-    best. Smoother kernels have no second valley of the loss, so that the window need not reach far
-    below: the edge leads there. Narrower ones may have one, where targets vary fast. A `coarse` one
+    best. A `coarse` one
     has every fourth one as far below as above, and nothing else.
     """
 

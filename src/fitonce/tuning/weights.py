@@ -187,9 +187,6 @@ class SumSearch:
     def simplest(self, trials: list[Trial]) -> Trial:
         """Of what is as good as the best, but for a share of `SIMPLER`, the one with the fewest
         kernels; kernels are left out one by one, which adds to the trials, as long as that is so.
-
-        A very narrow kernel is nothing but a ridge, which alpha is already: it would have a weight
-        and explain nothing.
         """
         loss = Trials(trials).winner.loss
         limit = loss + SIMPLER * abs(loss)
