@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 
+from fitonce import LeastSquaresSVC
+
 KERNELS = {
     "rbf": {"gamma": 0.2, "alpha": 0.1},
     "linear": {"alpha": 0.1},
@@ -26,6 +28,11 @@ def data(n=70, n_classes=2, seed=0):
     y = np.digitize(noisy, [2.6] if n_classes == 2 else [1.6, 2.9])
     X[7], X[11] = X[6], 0.0
     return X, y
+
+
+def svc():
+    """A model that is not tuned, for tests of what stands before it."""
+    return LeastSquaresSVC(gamma=0.2, alpha=0.1)
 
 
 def run(graph, X, dtype=np.float32):

@@ -37,6 +37,20 @@ def with_attribute(path, node, name="forged_", **members):
     return rewritten(path, change)
 
 
+def with_array(path, ending, change):
+    """The same model with another content of its first member of a kind; `change` gets the old
+    one and a buffer for the new one.
+    """
+
+    def changed(members):
+        name = next(name for name in members if name.endswith(ending))
+        buffer = io.BytesIO()
+        change(io.BytesIO(members[name]), buffer)
+        members[name] = buffer.getvalue()
+
+    return rewritten(path, changed)
+
+
 def listed(items, number):
     return {
         "__class__": "list",
@@ -74,15 +88,12 @@ def falling(matrix):
 def test_indices_outside_a_sparse_matrix(sparse, forge):
     """They would be read as addresses by compiled code."""
 
-    def change(members):
-        name = next(name for name in members if name.endswith(".npz"))
-        matrix = dict(np.load(io.BytesIO(members[name])))
+    def change(old, new):
+        matrix = dict(np.load(old))
         forge(matrix)
-        buffer = io.BytesIO()
-        np.savez(buffer, **matrix)
-        members[name] = buffer.getvalue()
+        np.savez(new, **matrix)
 
-    assert_refused(rewritten(sparse, change), "is damaged: its parts cannot be read")
+    assert_refused(with_array(sparse, ".npz", change), "is damaged: its parts cannot be read")
 
 
 @pytest.mark.parametrize("loader", ["ObjectNode", "ConstructorFromReduceNode", "TypeNode"])
@@ -131,23 +142,11 @@ def test_one_array_named_many_times(saved, monkeypatch):
 def test_an_archive_inside_a_member(sparse, monkeypatch):
     monkeypatch.setattr(contents, "MOST_UNFOLDED", 1 << 24)
 
-    def change(members):
-        name = next(name for name in members if name.endswith(".npz"))
-        matrix = dict(np.load(io.BytesIO(members[name])))
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **matrix, more=np.zeros(1 << 22))
-        members[name] = buffer.getvalue()
+    def change(old, new):
+        np.savez_compressed(new, **np.load(old), more=np.zeros(1 << 22))
 
     load(sparse)
-    assert_refused(rewritten(sparse, change), r"claims to expand to 3\.\de\+07 bytes")
-
-
-def header_of(shape, kind):
-    buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        buffer, {"descr": kind, "fortran_order": False, "shape": shape}
-    )
-    return buffer.getvalue()
+    assert_refused(with_array(sparse, ".npz", change), r"claims to expand to 3\.\de\+07 bytes")
 
 
 @pytest.mark.parametrize(
@@ -162,23 +161,19 @@ def header_of(shape, kind):
 def test_arrays_of_items_without_size(saved, shape, kind):
     """Nothing is stored, and going through them never ends."""
 
-    def change(members):
-        name = next(name for name in members if name.endswith(".npy"))
-        members[name] = header_of(shape, kind)
+    def change(_, new):
+        header = {"descr": kind, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(new, header)
 
-    assert_refused(rewritten(saved, change), r"claims to expand to \d\.\de\+1\d bytes")
+    assert_refused(with_array(saved, ".npy", change), r"claims to expand to \d\.\de\+1\d bytes")
 
 
 @pytest.mark.parametrize("kind", ["csc", "coo", "bsr", "dia"])
 def test_sparse_matrices_of_other_kinds(sparse, kind):
-    def change(members):
-        name = next(name for name in members if name.endswith(".npz"))
-        matrix = sp.load_npz(io.BytesIO(members[name])).asformat(kind)
-        buffer = io.BytesIO()
-        sp.save_npz(buffer, matrix)
-        members[name] = buffer.getvalue()
+    def change(old, new):
+        sp.save_npz(new, sp.load_npz(old).asformat(kind))
 
-    assert_refused(rewritten(sparse, change), f"a sparse matrix is in format {kind}")
+    assert_refused(with_array(sparse, ".npz", change), f"a sparse matrix is in format {kind}")
 
 
 @pytest.mark.parametrize("member", ["fitonce.json", "schema.json"])

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import scipy.sparse as sp
-from graphs import KERNELS, assert_agrees, data, relative, run
+from graphs import KERNELS, assert_agrees, data, relative, run, svc
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -175,7 +175,7 @@ def test_precomputed_kernel_with_rows_that_did_not_train():
 def test_sparse_training_rows():
     X, y = data()
     X[X < 2] = 0.0
-    model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(sp.csr_matrix(X), y)
+    model = svc().fit(sp.csr_matrix(X), y)
     for rows in (None, sp.csr_matrix(X), X):
         assert_agrees(to_onnx(model, rows), model, X, 1e-6)
 
@@ -186,8 +186,8 @@ def test_sparse_training_rows():
 def test_models_on_foreign_arrays(library):
     xp = pytest.importorskip(library)
     X, y = data()
-    model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y)
-    there = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(xp.asarray(X), xp.asarray(y))
+    model = svc().fit(X, y)
+    there = svc().fit(xp.asarray(X), xp.asarray(y))
     assert_agrees(to_onnx(there), model, X, 1e-6)
 
 
@@ -201,7 +201,7 @@ def test_labels_of_every_kind():
         "O": np.array(["no", "yes"], dtype=object)[y],
     }
     for labels in kinds.values():
-        model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, labels)
+        model = svc().fit(X, labels)
         assert np.array_equal(
             run(to_onnx(model), X)["label"], model.predict(X.astype(np.float32).astype(float))
         )
@@ -238,15 +238,15 @@ def test_the_label_of_a_refused_row_is_none_of_the_classes():
         (y * 2.0, np.nan),
         (y.astype(np.uint8), np.iinfo(np.int64).min),
     ):
-        model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, labels)
+        model = svc().fit(X, labels)
         np.testing.assert_array_equal(run(to_onnx(model), bad)["label"], [none])
     for labels in (y > 0, np.array(["", "yes"])[y]):
-        graph = to_onnx(LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, labels))
+        graph = to_onnx(svc().fit(X, labels))
         with pytest.raises(Exception, match="out of data bounds"):
             run(graph, bad)
     huge = np.array([0, 2**63 + 5], dtype=np.uint64)[y]
     with pytest.raises(ValueError, match="below 2⁶³"):
-        to_onnx(LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, huge))
+        to_onnx(svc().fit(X, huge))
 
 
 def test_labels_are_not_rounded():
@@ -322,7 +322,7 @@ def test_a_wrong_label_is_an_error(monkeypatch):
     so.
     """
     X, y = data()
-    model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y)
+    model = svc().fit(X, y)
     monkeypatch.setattr(model, "predict", lambda X: 1 - LeastSquaresSVC.predict(model, X))
     monkeypatch.setattr("fitonce.io.onnx.model.portable", lambda model: model)
     with pytest.raises(ValueError, match="outputs of the graph differ"):
@@ -334,7 +334,7 @@ def test_a_wrong_label_is_an_error(monkeypatch):
 
 def test_what_cannot_be_exported():
     X, y = data()
-    ours = LeastSquaresSVC(gamma=0.2, alpha=0.1)
+    ours = svc()
     for step in (QuantileTransformer(n_quantiles=5), FunctionTransformer(np.abs)):
         with pytest.raises(
             ValueError, match=rf"{type(step).__name__} .*cannot be exported to ONNX"
@@ -374,12 +374,12 @@ def test_a_graph_that_no_file_holds(monkeypatch):
         ValueError,
         match=r"GiB of training rows and coefficients, but an ONNX file is limited to 2 GiB",
     ):
-        to_onnx(LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y))
+        to_onnx(svc().fit(X, y))
 
 
 def test_files(tmp_path):
     X, y = data()
-    model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y)
+    model = svc().fit(X, y)
     path = tmp_path / "model.onnx"
     graph = to_onnx(model, path=path)
     assert path.read_bytes() == graph.SerializeToString()
@@ -393,7 +393,7 @@ def test_files(tmp_path):
 
 def test_without_the_packages_the_extra_is_named(monkeypatch):
     X, y = data()
-    model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y)
+    model = svc().fit(X, y)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"pip install 'fitonce\[onnx\]'"):
         to_onnx(model)

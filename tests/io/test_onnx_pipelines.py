@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from graphs import assert_agrees, data, relative, run
+from graphs import assert_agrees, data, relative, run, svc
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -55,9 +55,7 @@ STEPS = {
 def test_pipelines_of_numbers_agree(name):
     X, y = data()
     new, _ = data(seed=1)
-    model = make_pipeline(*map(clone_step, STEPS[name]), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(
-        X, y
-    )
+    model = make_pipeline(*map(clone_step, STEPS[name]), svc()).fit(X, y)
     for rows in (None, X):
         assert_agrees(to_onnx(model, rows), model, new, 1e-6)
     assert_agrees(to_onnx(model, X, dtype="float64"), model, new, 1e-10, np.float64)
@@ -74,9 +72,7 @@ def test_gaps_in_numbers(options):
     gaps = rng.random(X.shape) < 0.2
     gaps[:, 3] = False
     X[gaps] = np.nan
-    model = make_pipeline(
-        SimpleImputer(**options), StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=0.1)
-    ).fit(X, y)
+    model = make_pipeline(SimpleImputer(**options), StandardScaler(), svc()).fit(X, y)
     assert_agrees(to_onnx(model, X), model, X, 1e-6)
 
 
@@ -85,9 +81,7 @@ def test_gaps_in_numbers(options):
 def test_a_column_without_values(keep):
     X, y = data()
     X[:, 1] = np.nan
-    model = make_pipeline(
-        SimpleImputer(keep_empty_features=keep), LeastSquaresSVC(gamma=0.2, alpha=0.1)
-    ).fit(X, y)
+    model = make_pipeline(SimpleImputer(keep_empty_features=keep), svc()).fit(X, y)
     assert_agrees(to_onnx(model, X), model, X, 1e-6)
 
 
@@ -223,7 +217,7 @@ def test_a_matrix_of_texts_and_numbers_of_which_some_are_unused():
     columns = ColumnTransformer(
         [("number", StandardScaler(), [2]), ("texts", OneHotEncoder(), slice(3, None))]
     )
-    model = make_pipeline(columns, LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(mixed, y)
+    model = make_pipeline(columns, svc()).fit(mixed, y)
     graph = to_onnx(model, mixed)
     feeds = {"x2": mixed[:, 2:3].astype(np.float32), "x3": mixed[:, 3:]}
     seen = mixed.copy()
@@ -241,9 +235,7 @@ def test_gaps_filled_before_columns_are_chosen(named):
     columns = ColumnTransformer(
         [("grade", OneHotEncoder(handle_unknown="ignore"), [1]), ("gap", "passthrough", [2, 3])]
     )
-    model = make_pipeline(
-        SimpleImputer(add_indicator=True), columns, LeastSquaresSVC(gamma=0.2, alpha=0.1)
-    )
+    model = make_pipeline(SimpleImputer(add_indicator=True), columns, svc())
     rows = pd.DataFrame(X, columns=list("abcd")) if named else X
     with pytest.warns(UserWarning, match="Skipping features without any observed values"):
         model.fit(rows, y)
@@ -267,7 +259,7 @@ def test_numbers_that_are_categories_and_numbers():
     columns = ColumnTransformer(
         [("both", encoder, [1, 2]), ("number", "passthrough", [1]), ("other", "passthrough", [0])]
     )
-    model = make_pipeline(columns, LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)
+    model = make_pipeline(columns, svc()).fit(X, y)
     rounded = X.copy()
     rounded[:, 0] = X[:, 0].astype(np.float32)
     found = run(to_onnx(model, X), X)["probabilities"]
@@ -276,7 +268,7 @@ def test_numbers_that_are_categories_and_numbers():
 
 def test_a_data_frame_for_a_model_that_knows_no_names():
     X, y = data()
-    model = make_pipeline(StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)
+    model = make_pipeline(StandardScaler(), svc()).fit(X, y)
     for columns in (range(4), list("abcd")):
         assert_agrees(to_onnx(model, pd.DataFrame(X, columns=columns)), model, X, 1e-6)
 
@@ -317,7 +309,7 @@ def test_number_categories_that_a_larger_type_tells_apart():
 def test_imputers_of_a_rare_form_are_refused():
     X, y = data()
     X[::9, 0] = -1.0
-    model = make_pipeline(SimpleImputer(missing_values=-1.0), LeastSquaresSVC(gamma=0.2, alpha=0.1))
+    model = make_pipeline(SimpleImputer(missing_values=-1.0), svc())
     with pytest.raises(ValueError, match="replace these numbers by NaN before fitting"):
         to_onnx(model.fit(X, y))
     texts = np.array(["?", "a", "b"], dtype=object)[y]
@@ -357,6 +349,6 @@ def test_empty_or_missing_texts_alone_are_a_category(texts):
 def test_columns_by_a_slice_of_names_are_refused():
     X, y = data()
     columns = ColumnTransformer([("a", StandardScaler(), slice("a", "b"))])
-    model = make_pipeline(columns, LeastSquaresSVC(gamma=0.2, alpha=0.1))
+    model = make_pipeline(columns, svc())
     with pytest.raises(ValueError, match="list the names of the columns"):
         to_onnx(model.fit(pd.DataFrame(X, columns=list("abcd")), y))
