@@ -325,6 +325,7 @@ def test_new_rows_are_read_like_those_of_the_model(folder):
     assert run("fit t.csv -t y -q --no-page", *FAST).exit_code == 0
     one = [run("predict t-fitonce.skops -", input=f"x;b\n{x};0\n") for x in ("8,125", "8.125")]
     assert [answer.stdout.splitlines()[1].split(",")[0] for answer in one] == ["p", "p"]
+    assert "decimal commas" not in one[0].stderr  # said when the model was fitted
 
 
 def test_codes_of_missing_values_are_pointed_out_and_left_out(folder):

@@ -22,6 +22,7 @@ from .table import Table
 from .values import (
     ABSENT,
     CATEGORY,
+    COMMA,
     DATE,
     DAYS,
     NESTED,
@@ -56,6 +57,7 @@ ID_NAME = re.compile(
     re.IGNORECASE,
 )
 IDENTIFIER = "identifier"  # why columns that identify rows are left out
+MARKED = "numbers with currency or percent signs, or marked thousands"
 ROW = "\ufdd0row"  # a column of row numbers; starts with a noncharacter, as no other name does
 FEWEST_UNITS, MOST_LEVELS = 5, 10  # of units; of classes that are told from units
 MANY_ROWS = 30  # from which an order is told from chance
@@ -331,6 +333,9 @@ def find_features(
         elif order:
             said = option("ordered", f"{name}={','.join(order)}")
             remarks.about(name, f"if these categories have an order, {said} uses one number")
+        marked = column.dtype == pl.String and feature.kind == NUMBER
+        if marked and column.cast(pl.Float64, strict=False).null_count() > values.null_count():
+            remarks.about(name, "decimal commas" if feature.format == COMMA else MARKED)
         if code := sentinel(values):
             said = f"some values are {code}, far from all others: if this stands for missing, add "
             remarks.about(name, said + option("missing", str(code)))

@@ -194,15 +194,12 @@ def numbers_of(series: pl.Series, comma: bool = False) -> pl.Series:
 def as_number(series: pl.Series, remarks: Remarks, comma: bool = False) -> pl.Series:
     """Floats, null for values that are not usable numbers; with remarks about these."""
     values = numbers_of(series, comma)
-    plain = series.cast(pl.Float64, strict=False).null_count() if series.dtype == pl.String else 0
     others = series.filter(values.is_null() & series.is_not_null())
     infinite, huge = values.is_infinite(), values.is_finite() & (values.abs() > LARGEST)
-    marks = "currency or percent signs, or marked thousands"
     words = f"{counted(others.len(), 'non-numeric value')} ({examples(others)}), treated as missing"
     endless = f"{counted(int(infinite.sum() or 0), 'infinite value')}, treated as missing"
     far = f"{counted(int(huge.sum() or 0), 'number')} beyond {LARGEST:g}, too large to compute with"
     for told, said, kind in (
-        (values.null_count() < plain, "decimal commas" if comma else f"numbers with {marks}", None),
         (others.len() > 0, words, "no number"),
         (infinite.any(), endless, "infinite"),
         (huge.any(), f"{far}, treated as missing", "huge"),
