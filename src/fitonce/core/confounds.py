@@ -234,18 +234,21 @@ class Sum(Smoother):
 
 
 @dataclass(frozen=True)
-class SumFitted(Fitted):
-    """The fit of a sum, with those of its terms."""
+class OfTerms:
+    """What the terms of a sum say, kept beside it."""
 
-    parts: Sequence[Fitted] = ()
+    signs: Signs = ()
+    parts: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)
-class SumHeldOut(HeldOut):
-    """Held-out residuals of a sum, with those of its terms."""
+class SumFitted(OfTerms, Fitted):
+    """The fit of a sum."""
 
-    signs: Signs = ()
-    parts: Sequence[HeldOut] = ()
+
+@dataclass(frozen=True)
+class SumHeldOut(OfTerms, HeldOut):
+    """Held-out residuals of a sum."""
 
     @classmethod
     def of(cls, signs: Signs, parts: Sequence[HeldOut]) -> SumHeldOut:
@@ -260,11 +263,8 @@ class SumHeldOut(HeldOut):
 
 
 @dataclass(frozen=True)
-class SumPath(Path):
-    """The path of a sum, with those of its terms."""
-
-    signs: Signs = ()
-    parts: Sequence[Path] = ()
+class SumPath(OfTerms, Path):
+    """The path of a sum."""
 
     @classmethod
     def of(cls, signs: Signs, parts: Sequence[Path]) -> SumPath:
@@ -280,11 +280,8 @@ class SumPath(Path):
 
 
 @dataclass(frozen=True)
-class SumRemoval(Removal):
+class SumRemoval(OfTerms, Removal):
     """Rows that leave a sum: each of its terms."""
-
-    signs: Signs = ()
-    parts: Sequence[Removal] = ()
 
     def held_out(self, fitted: Fitted) -> HeldOut:
         assert isinstance(fitted, SumFitted)
@@ -293,11 +290,8 @@ class SumRemoval(Removal):
 
 
 @dataclass(frozen=True)
-class SumSmoothing(Smoothing):
-    """New rows as functions of the targets in a sum, and in each of its terms."""
-
-    signs: Signs = ()
-    parts: Sequence[Smoothing] = ()
+class SumSmoothing(OfTerms, Smoothing):
+    """New rows as functions of the targets in a sum."""
 
     @classmethod
     def of(cls, signs: Signs, parts: Sequence[Smoothing]) -> SumSmoothing:
@@ -329,10 +323,3 @@ def projection(Q0: Array) -> Smoother:
     """Least squares on orthonormal columns (n, u): H = Q₀Q₀ᵀ at every mu."""
     none = Spectrum(Q0[:, :0], Q0[0, :0], Q0)
     return FunctionNorm(none, namespace(Q0).zeros_like(Q0))
-
-
-def with_columns_removed(joint: Smoother, Q0: Array) -> Sum:
-    """The model of what Q₀ (n, u) leaves of the features, from the joint model in which it is free:
-    H_J - Q₀Q₀ᵀ + q₁q₁ᵀ, q₁ the first column.
-    """
-    return Sum((joint, projection(Q0), projection(Q0[:, :1])), (1.0, -1.0, 1.0))

@@ -8,7 +8,7 @@ give.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -231,5 +231,4 @@ class RowLookupEstimator(BaseEstimator):
 
     def score(self, X: np.ndarray, y: Any, **params: Any) -> float:
         """The default score of the estimator for these predictions."""
-        score: float = type(final_step(self.shared.estimator)).score(self, X, y, **params)
-        return score
+        return cast(float, type(final_step(self.shared.estimator)).score(self, X, y, **params))

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import sklearn
@@ -249,8 +249,7 @@ class CheckedSplitter:
         return checked_splits(splits, n_rows(self.X), none_tested=True)
 
     def get_n_splits(self, X: Any = None, y: Any = None, **metadata: Any) -> int:
-        n_splits: int = self.cv.get_n_splits(X, y, **metadata)
-        return n_splits
+        return cast(int, self.cv.get_n_splits(X, y, **metadata))
 
     def get_metadata_routing(self) -> Any:
         return get_routing_for_object(self.cv)

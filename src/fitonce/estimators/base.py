@@ -95,8 +95,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """Name our words where those of other software are given; Python refuses all others."""
         for name in OTHER_WORDS.keys() & given.keys():
             raise TypeError(f"{cls.__name__} has no parameter {name}: pass {OTHER_WORDS[name]}.")
-        made: Self = super().__new__(cls)
-        return made
+        return cast(Self, super().__new__(cls))
 
     def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
         """How y of the active rows is read; raises errors if it is invalid."""

@@ -53,8 +53,7 @@ def is_committee(estimator: Any) -> bool:
 
 def combined(estimator: Any) -> str | None:
     """Why each training set has its own models, if an estimator consists of several."""
-    reason: str | None = getattr(type(estimator), "__fitonce_route__", None)
-    return reason
+    return cast("str | None", getattr(type(estimator), "__fitonce_route__", None))
 
 
 def takes_groups(estimator: Any) -> bool:
@@ -107,14 +106,12 @@ def solution_of(model: Any) -> Solution:
     """f(x) = k(x, X_fit_) dual_coef + intercept (x·coef + intercept for the linear kernel), all
     two-dimensional.
     """
-    solution: Solution = model._solution()
-    return solution
+    return cast(Solution, model._solution())
 
 
 def trained_columns(model: Any) -> np.ndarray | None:
     """The columns of a precomputed kernel that were used for training; None for all."""
-    columns: np.ndarray | None = model._columns
-    return columns
+    return cast("np.ndarray | None", model._columns)
 
 
 def rows_for(model: Any, X: Any, method: str) -> Any:

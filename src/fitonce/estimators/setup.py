@@ -25,7 +25,6 @@ from ..core.splits import Splits, complement, split_rows
 from ..kernels import KernelSum, families
 from ..landmarks.choice import landmarks_for
 from ..tuning.criterion import Criterion, resolved
-from ..tuning.decompose import row_scale_of
 from ..tuning.specification import Data, Specification
 from ..tuning.tuner import Tuner
 from .confounding import coding_of
@@ -205,7 +204,7 @@ def _validated(
         codes,
         targets,
         weights,
-        row_scale_of(weights, X),
+        None if weights is None else asarray_like(np.sqrt(weights)[:, None], dense_like(X)),
         classes=classes,
         confounds=None if C is None else asarray_like(C[active], dense_like(X)),
         removed=estimator.confounding == "remove",

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from ..core.arrays import (
     Array,
     NotPositiveDefiniteError,
-    asarray_like,
     namespace,
     on_gpu,
     zeros_like_shape,
@@ -52,11 +51,6 @@ SAFE = 1e-6  # of the norm or the largest entry of a kernel: with a larger mu, a
 MATRICES = {"all": 3.2, "one": 2.2, "band": 1.4}
 LONG = 256 * 2**20  # bytes: below, a kernel matrix fits everywhere
 FitIntercept = bool | str  # True, False, "penalized" or "coefficient"
-
-
-def row_scale_of(weights: np.ndarray | None, X: Any) -> Array | None:
-    """The square roots of the row weights (n, 1) on the device of X."""
-    return None if weights is None else asarray_like(np.sqrt(weights)[:, None], dense_like(X))
 
 
 def decompose(

@@ -218,8 +218,7 @@ def _gammas(trials: Sequence[Trial]) -> list[float]:
 
 
 def _best(trials: list[Trial]) -> float:
-    gamma: float = Trials(trials).winner.parameters["gamma"]
-    return gamma
+    return float(Trials(trials).winner.parameters["gamma"])
 
 
 # ---- the sample, then all rows -------------------------------------------------------------------

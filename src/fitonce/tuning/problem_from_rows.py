@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ..core.arrays import asarray_like
-from ..core.confounds import ConfoundBasis, with_columns_removed
+from ..core.confounds import ConfoundBasis, Sum, projection
 from ..core.holdout import Deletion, Smoother, Targets
 from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
@@ -45,8 +45,9 @@ def exact_problem(
         given = X + 0.0 if kernel.precomputed and (copied or basis is not None) else X
         recipe = given, kernel, penalty, fit_intercept, scale, free, removed, mu, whole
         smoother = decompose(*recipe)
-    if removed:
-        smoother = with_columns_removed(smoother, free)
+    if basis is not None and removed:  # H_J - Q₀Q₀ᵀ + q₁q₁ᵀ
+        terms = smoother, projection(basis.Q0), projection(basis.bias)
+        smoother = Sum(terms, (1.0, -1.0, 1.0))
     X = None if kernel.precomputed else X
     Y = asarray_like(data.targets, smoother.Q0)
     projected = smoother.project(Y if scale is None else scale * Y)
