@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +98,10 @@ class Readout(ABC):
             return None
         rule = rule.reduced() if evidence.scatter.shape[-1] < self.n_targets else rule
         return rule.difference() if self.n_classes == 2 else rule
+
+    def rule_from(self, evidence: Callable[[], Evidence]) -> Rule | None:
+        """The same, where the evidence is made only if outputs depend on it."""
+        return self.rule(evidence()) if self.needs_scatter else None
 
     def shaped(self, outputs: Array) -> Array:
         """Outputs (n, o) in scikit-learn's shape: without the second axis if there is one."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 import numpy as np
 
 from ..core.arrays import Array, namespace
-from ..core.holdout import Fitted, Path
+from ..core.holdout import Path
 from ..core.lda import Rule
 from ..core.readout import Indicators, Readout
 from .problem import Problem, Refit, Without
@@ -15,16 +16,9 @@ from .problem import Problem, Refit, Without
 ModelOfSome = Without | Refit
 
 
-def rule_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Rule | None:
-    """The rule of all rows; None if predicted targets are the output."""
-    return readout.rule(problem.evidence(fitted)) if readout.needs_scatter else None
-
-
 def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Array:
     """Outputs (n, o) of every row from the model without it, at the mu of a path: one batch."""
-    rules = None
-    if readout.needs_scatter:
-        rules = readout.rule(problem.evidence_without_each(path))
+    rules = readout.rule_from(partial(problem.evidence_without_each, path))
     values = problem.values_without_each(path)[0, ...]
     return _settled(problem, readout, values, rules, float(path.mus[0]))
 
@@ -37,12 +31,8 @@ def _settled(problem: Problem, readout: Readout, P: Array, rule: Rule | None, mu
 
 def projections_without(model: ModelOfSome, readout: Readout, values: Array, n_axes: int) -> Array:
     """Projections of predicted targets on the first axes of the model without some rows."""
-    solved = cast(Indicators, readout).axes(model.evidence)
+    solved = cast(Indicators, readout).axes(model.evidence())
     return (values @ solved.axes)[:, : min(n_axes, solved.rank)]
-
-
-def _rule_without(model: ModelOfSome, readout: Readout) -> Rule | None:
-    return readout.rule(model.evidence) if readout.needs_scatter else None
 
 
 def read_without(
@@ -54,7 +44,7 @@ def read_without(
     Where values agree to their accuracy, or are zero to it, and `rows` says whose they are, they
     are computed once more as a refit does: k(x, X)α + b does not see the labels of these rows.
     """
-    problem, rule = without.problem, _rule_without(without, readout)
+    problem, rule = without.problem, readout.rule_from(without.evidence)
     result = _settled(problem, readout, values, rule, without.mu)
     if rows is None or not readout.n_classes or not _differ(result, readout.read(values, rule)):
         return result
@@ -68,7 +58,7 @@ def predict_without(
     without: Without | Refit, readout: Readout, X: Array, confounds: Array | None = None
 ) -> Array:
     """Outputs (k, o) of new rows X by the model without some rows, as its refit predicts them."""
-    problem, rule = without.problem, _rule_without(without, readout)
+    problem, rule = without.problem, readout.rule_from(without.evidence)
     solution = without.solution
     if rule is not None:
         solution = solution.readout(rule.weights, rule.offsets)

@@ -266,7 +266,7 @@ class Problem:
         E = E - self._each(path).each().lost()
         if len(self.alone):
             mu = float(path.mus[0])
-            refits = [self.refit(np.array([row]), mu).evidence.scatter for row in self.alone]
+            refits = [self.refit(np.array([row]), mu).evidence().scatter for row in self.alone]
             E = replace_rows(E, self.alone, namespace(E).stack(refits))
         return Evidence(E, sizes)
 
@@ -361,7 +361,6 @@ class Without:
         """The model as coefficients."""
         return self.problem.solution(self.refitted, self.mu)
 
-    @property
     def evidence(self) -> Evidence:
         problem, rows = self.problem, self.removal.rows
         removed = take(problem.row_weights * problem.targets, rows)
@@ -403,7 +402,6 @@ class Refit:
         zero = zeros_like_shape((n, int(solution.dual_coef.shape[1])), solution.dual_coef)
         return replace(solution, dual_coef=replace_rows(zero, self.kept, solution.dual_coef))
 
-    @property
     def evidence(self) -> Evidence:
         return self.own.evidence(self.fitted)
 

@@ -23,10 +23,8 @@ import numpy as np
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..core.confounds import smoothing_of_rows
 from ..core.holdout import HeldOut, Path, Smoothing
-from ..core.lda import Rule
 from ..core.readout import Evidence, Readout
 from ..core.spectrum import row_blocks
-from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem, Without
 
 ROUNDING = 1e-9  # tolerance for a share of rows to be an integer: 0.9 · 10 is not above 9
@@ -77,15 +75,13 @@ class LeftOut:
         rows_first = take(xp.permute_dims(per_set, (1, 0, 2)), self.owner)
         return xp.permute_dims(rows_first, (1, 0, 2))
 
-    def rules(self, readout: Readout) -> Rule | None:
-        """The rule of the rows outside each set: a batch of k; None if values are outputs."""
-        if not readout.needs_scatter:
-            return None
+    def evidence(self) -> Evidence:
+        """Of the rows outside each set: a batch of k."""
         if not self.models:
-            return readout.rule(self.problem.evidence_without_each(self.path))
-        xp, each = namespace(self.problem.targets), [model.evidence for model in self.models]
+            return self.problem.evidence_without_each(self.path)
+        xp, each = namespace(self.problem.targets), [model.evidence() for model in self.models]
         scatter = xp.stack([evidence.scatter for evidence in each])
-        return readout.rule(Evidence(scatter, xp.stack([evidence.sizes for evidence in each])))
+        return Evidence(scatter, xp.stack([evidence.sizes for evidence in each]))
 
 
 def left_out(
@@ -137,7 +133,8 @@ def influence(left: LeftOut, readout: Readout) -> np.ndarray:
     problem, path = left.problem, left.path
     fitted = problem.smoother.fitted(problem.projected, path)
     values = problem.unscale(fitted.values)
-    rule, rules = rule_of_fit(problem, readout, fitted), left.rules(readout)
+    rule = readout.rule_from(partial(problem.evidence, fitted))
+    rules = readout.rule_from(left.evidence)
     before = to_numpy(readout.read(values, rule))
     of_rows = smoothing_of_rows(problem.smoother, left.mu)
     n, t = values.shape

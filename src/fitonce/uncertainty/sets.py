@@ -20,13 +20,14 @@ refit.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.holdout import Lines, Path, Smoothing, deleted_lines, scatter_with
 from ..core.lda import Rule
 from ..core.readout import Evidence, Readout
-from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem
 from .intervals import needed
 from .left_out import ROUNDING, LeftOut, mass_of
@@ -64,7 +65,7 @@ class LeftOutSets:
         self, left: LeftOut, readout: Readout, codes: np.ndarray, mass: np.ndarray
     ) -> None:
         self.left, self.readout, self.mass = left, readout, mass
-        self.rules = left.rules(readout)
+        self.rules = readout.rule_from(left.evidence)
         own = left.problem.unscale(left.problem.projected.Y - left.held_out.residual)
         rules = None if self.rules is None else self.rules.take(left.owner)
         outputs = to_numpy(readout.read(own[:, None, :], rules))[:, 0, :]
@@ -104,7 +105,7 @@ class FullSets:
         self.one_minus_h = path.one_minus_h[0, :]
         self.accuracy = problem.smoother.accuracy(float(path.mus[0]))
         self.fitted = problem.smoother.fitted(problem.projected, path)
-        self.rule = rule_of_fit(problem, readout, self.fitted)
+        self.rule = readout.rule_from(partial(problem.evidence, self.fitted))
         self.labels = readout.targets(np.arange(readout.n_classes))
 
     def members(self, confidence: float, smoothing: Smoothing, f: Array) -> np.ndarray:
