@@ -98,9 +98,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     effective_dof_ : float or array of shape (n_targets,)
         Sum of the leverages.
     cv_results_ : dict
-        Everything the search tried, in the format of scikit-learn's searches, with the number of
-        rows in ``n_samples``. Scores are minus the loss of `criterion` (for a callable, its return
-        value).
+        As in `KernelFisherDiscriminant`; with one alpha per target, scores are means over the
+        targets.
     best_score_ : float or array of shape (n_targets,)
         The score of the chosen values, after refinement; for each target if each has its own alpha.
     best_params_ : dict

@@ -41,17 +41,8 @@ class LeastSquaresSVC(KernelClassifier):
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha penalizes the norm of the function or of the dual coefficients; "tune" tries
         both.
-    criterion : str, scorer or callable, default="auto"
-        The held-out loss that tuning minimizes: "squared_error+log_loss" ("auto" of two classes),
-        "brier" ("auto" of more), "log_loss", "squared_error", "smoothed_error", "error",
-        "balanced_error", "auc". Or a scikit-learn scorer or its name, or a callable ``criterion(y,
-        held_out_decision)``, of which higher is better. The page "Choose and tune" has their
-        definitions.
-    compression : float, default=10
-        Steepness of "smoothed_error".
-    pooled : bool, default=True
-        Whether to compute the criterion once over all held-out rows, or within each split of `cv`
-        and then average.
+    criterion, compression, pooled : object
+        As in `KernelFisherDiscriminant`.
     refine, search : object
         As in `KernelFisherDiscriminant`.
     cv : int, splitter, iterable of splits or None, default=None
@@ -90,10 +81,8 @@ class LeastSquaresSVC(KernelClassifier):
         The result of ``cross_val_predict(..., method="decision_function")`` by refitting with the
         chosen values, for leave-one-out or `cv`: the mean if a row is tested several times, NaN if
         it is never tested or a refit would fail, -inf for a class without training rows.
-    leverage_ : array of shape (n_samples,)
-        Diagonal of the hat matrix, including the bias.
-    effective_dof_ : float
-        Sum of the leverages.
+    leverage_, effective_dof_ : array and float
+        Diagonal of the hat matrix, including the bias, and its sum.
     temperature_ : float
         Probabilities are the softmax of the decision values divided by this; absent without
         calibration.
@@ -101,14 +90,8 @@ class LeastSquaresSVC(KernelClassifier):
         The smallest probability, 1/(2 c (n + 1)) for c classes and n rows.
     isotonic_ : array of shape (2, n_knots)
         Scores and their probabilities, between which `predict_proba` interpolates.
-    cv_results_ : dict
-        Everything the search tried, in the format of scikit-learn's searches, with the number of
-        rows in ``n_samples``. Scores are minus the loss of `criterion` (for a callable, its return
-        value).
-    best_score_ : float
-        The score of the chosen values, after refinement.
-    best_params_ : dict
-        The chosen values: alpha, and the other parameters that were tuned.
+    cv_results_, best_score_, best_params_ : object
+        As in `KernelFisherDiscriminant`.
     refinement_, landmarks_, landmark_indices_ : object
         As in `KernelFisherDiscriminant`.
 
