@@ -127,23 +127,6 @@ def refit_held_out(
     return model.predict(K[np.ix_(test, train)], None if unpenalised is None else unpenalised[test])
 
 
-def fixed_basis_held_out(K: np.ndarray, Y: np.ndarray, mu: float) -> np.ndarray:
-    """Leave-one-out of the dual norm with a free bias where only the row's error is deleted.
-
-    Its basis function stays.
-    """
-    n = len(K)
-    Z = np.hstack([K, np.ones((n, 1))])
-    penalty = np.diag(np.append(np.full(n, mu), 0.0))
-    values = []
-    for row in range(n):
-        kept = np.delete(Z, row, axis=0)
-        values.append(
-            Z[row] @ np.linalg.solve(kept.T @ kept + penalty, kept.T @ np.delete(Y, row, axis=0))
-        )
-    return np.array(values)
-
-
 @dataclass(frozen=True)
 class Basis:
     """Functions of the rows that a model combines, Z (n, p), and their penalty μ xᵀRx."""

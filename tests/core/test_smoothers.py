@@ -90,19 +90,6 @@ def test_function_norm_refuses_a_mu_below_the_spectrum_and_the_dual_norm_takes_a
     assert dual.admits(np.array([1e-6]))
 
 
-@pytest.mark.parametrize("kind", KERNELS)
-def test_fixed_basis_is_the_row_deleted_and_its_basis_function_kept(kind):
-    case = make_case("dual", kind)
-    mus = case.mus((1e-4, 1e-1, 10.0))
-    residual = case.smoother.leave_one_out_fixed_basis(case.targets, mus)
-    exact = case.smoother.leave_one_out(case.targets, mus).residual
-    for number, mu in enumerate(mus):
-        case.close(
-            case.Y - residual[number], reference.fixed_basis_held_out(case.K, case.Y, mu), mu
-        )
-    assert np.abs(residual - exact).max() > 1e-3  # and is another thing
-
-
 @pytest.mark.parametrize("kind", ["rbf", "singular", "duplicated"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_tiny_mu_against_fifty_digits(norm, kind):

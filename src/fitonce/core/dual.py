@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, asarray_like, eye_like, namespace, spd_solver, take, transposed
-from .holdout import Fitted, Path, Removal, ResidualMap, Smoothing, Targets, delete_each
+from .holdout import Fitted, Path, Removal, ResidualMap, Smoothing, Targets
 from .smoothers import KernelSmoother
 from .spectrum import Spectrum, machine_epsilon
 
@@ -108,15 +108,6 @@ class DualNorm(KernelSmoother):
     def residual_map(self, mu: float) -> ResidualMap:
         unit = eye_like(self.n_samples, self.Q0)
         return ResidualMap(self.fit(self.project(unit), mu).residual)
-
-    def leave_one_out_fixed_basis(self, targets: Targets, mus: np.ndarray) -> Array:
-        """The approximation of Cawley & Talbot (2003) and Saadi et al.: r_i / (1 - h_i), (m, n, t).
-
-        The row is deleted from the loss, but its kernel function stays in the expansion, so this
-        differs from a refit. Only for their figures.
-        """
-        path = self.path(targets, mus)
-        return delete_each(path.residual, path.one_minus_h[:, :, None]).residual
 
     def leave_out(self, rows: np.ndarray, mu: float) -> Removal:
         operators = self.operators(np.asarray([mu]))
