@@ -20,6 +20,7 @@ from fitonce import (
     LeastSquaresSVC,
     Subsampling,
 )
+from optional import require
 from problems import (
     CLASSIFIERS,
     every_classifier,
@@ -221,6 +222,13 @@ def test_bad_parameters(wrapper, error, message):
 
 
 # ---- subsampling ---------------------------------------------------------------------------------
+
+
+@pytest.mark.torch
+def test_rows_on_devices_are_refused():
+    X, y = repeated_rows()
+    with pytest.raises(TypeError, match=r"got torch instead: convert"):
+        make(LeastSquaresSVC).fit(require("torch").asarray(X), y)
 
 
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, KernelRidge])

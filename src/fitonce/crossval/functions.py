@@ -258,8 +258,8 @@ def learning_curve(
     """`sklearn.model_selection.learning_curve`, by the fastest route to the same numbers.
 
     Parameters are those of scikit-learn's function. The smaller training sets of a fold are the
-    first rows of the largest. With fixed parameters and the function norm, one Cholesky factor of
-    the rows gives the models of all sizes. Otherwise, every size is fitted.
+    first rows of the largest. With fixed parameters, models of at least half of the rows follow
+    from one decomposition; smaller training sets are fitted.
 
     Returns
     -------

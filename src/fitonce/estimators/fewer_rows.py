@@ -22,6 +22,7 @@ from .base import KernelModel
 from .classifier import KernelClassifier
 from .parameters import store_parameters
 from .setup import setup_of
+from .validation import is_foreign_array
 
 WIDTHS = 4.0 ** np.arange(-3, 4)  # times the central gamma: a factor of 64 both ways
 
@@ -109,6 +110,11 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "estimator must be a KernelFisherDiscriminant or a LeastSquaresSVC, got "
                 f"{type(self.estimator).__name__} instead: averages are formed within classes. "
                 "For regression, use landmarks= or Subsampling."
+            )
+        if is_foreign_array(X):
+            raise TypeError(
+                "KernelAveraging needs rows on the host, in a NumPy array, a sparse matrix or a "
+                f"table, got {type(X).__module__} instead: convert them."
             )
         setup = setup_of(clone(self.estimator), X, y, sample_weight)
         training, rows = setup.training, setup.training.active
