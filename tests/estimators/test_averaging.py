@@ -226,7 +226,7 @@ def test_bad_parameters(wrapper, error, message):
 
 @pytest.mark.torch
 def test_rows_on_devices_are_refused():
-    X, y = repeated_rows()
+    X, y = labelled_rows(N, repeated=2)
     with pytest.raises(TypeError, match=r"got torch instead: convert"):
         make(LeastSquaresSVC).fit(require("torch").asarray(X), y)
 

@@ -18,11 +18,11 @@ from ..core.holdout import Path, Smoothing, deleted_lines
 from ..core.readout import indicators
 from ..core.refused import refuse
 from ..core.spectrum import row_blocks
+from ..kernels.sums import is_finite_number
 from ..uncertainty.intervals import conformal_sets, hull, jackknife
 from ..uncertainty.left_out import ELEMENTS, LeftOut, influence, left_out, mass_of
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
 from ..uncertainty.sets import FullSets, LeftOutSets, mass_of_classes
-from .parameter_values import is_finite_number
 from .record import FitRecord
 from .setup import default_folds, folds_of
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..core.criteria import CLASSIFICATION, LOSSES, REGRESSION
 from ..kernels import PARAMETERS as KERNEL_PARAMETERS
 from ..kernels import RADIAL, KernelSum, families
+from ..kernels.sums import is_finite_number
 from ..tuning.criterion import AUTO, is_scorer_name, wants_an_estimator
 
 NUMBER, SEVERAL, FUNCTION, MAPPING = "a number", "several or given", "a function", "a dict"
@@ -178,8 +179,3 @@ def check_number_of_landmarks(estimator: Any) -> None:
             f"landmarks must be at least 1, got {landmarks!r} instead: it is the number of kernels "
             "in the model."
         )
-
-
-def is_finite_number(value: Any) -> bool:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return number and bool(np.isfinite(value))

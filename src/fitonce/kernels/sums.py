@@ -177,7 +177,7 @@ class KernelSum(BaseEstimator):
         gammas, degrees, coef0s = (self._option(option) for option in DEFAULTS)
         members = []
         for name, kernel, columns in self.kernels:
-            if not (_is_number(degrees[name]) and _is_number(coef0s[name])):
+            if not (is_finite_number(degrees[name]) and is_finite_number(coef0s[name])):
                 raise ValueError(
                     f"degree and coef0 of the kernel {name!r} must be finite numbers, got "
                     f"{degrees[name]!r} and {coef0s[name]!r} instead."
@@ -202,7 +202,11 @@ class KernelSum(BaseEstimator):
             _check_names("weights", given, names)
             given = [given.get(name) for name in names]
         numeric = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
-        fine = numeric and len(given) == len(names) and all(_is_number(w) and w >= 0 for w in given)
+        fine = (
+            numeric
+            and len(given) == len(names)
+            and all(is_finite_number(w) and w >= 0 for w in given)
+        )
         if not fine or not any(given):
             raise ValueError(
                 f'weights must be "tune", "equal" or one number for each kernel of {names}, none '
@@ -239,7 +243,7 @@ def _checked_gamma(name: str, kernel: Any, given: Any) -> Any:
     if not isinstance(kernel, str) or "gamma" not in PARAMETERS[kernel]:
         return None
     words = '"scale" or "auto"'
-    number = _is_number(given)
+    number = is_finite_number(given)
     if kernel in TUNED_WIDTHS:
         words, number = f'positive, "tune", {words}', number and given > 0
         number = number or is_word(given, "tune")
@@ -260,7 +264,7 @@ def _check_names(option: str, given: Mapping[str, Any], names: Sequence[str]) ->
         )
 
 
-def _is_number(value: Any) -> bool:
+def is_finite_number(value: Any) -> bool:
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return real and bool(np.isfinite(value))
 
