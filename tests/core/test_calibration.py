@@ -526,6 +526,16 @@ def test_the_bracket_of_the_temperature_always_holds_the_best_one(outlier):
     assert around[1] < min(around[0], around[2])
 
 
+def test_weights_of_the_temperature_are_repetitions():
+    scores, labels = noisy_scores(3, n=40)
+    weights = np.random.default_rng(9).integers(1, 4, size=40)
+    repeated = np.repeat(np.arange(40), weights)
+    expected = inverse_temperature(scores[repeated], labels[repeated], None)
+    assert inverse_temperature(scores, labels, weights.astype(float)) == pytest.approx(
+        expected, rel=1e-10
+    )
+
+
 def test_rows_without_a_score_of_their_class_are_left_out_of_the_temperature():
     scores, labels = noisy_scores(3)
     spoilt = np.vstack([scores, [[-np.inf, 0.0, 1.0], [np.nan, 1.0, 2.0]]])
