@@ -182,7 +182,9 @@ def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported by {name}, got dtype {X.dtype}.")
     options = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": False}
-    validate_data(estimator, np.broadcast_to(0.0, tuple(X.shape)), reset=reset, **options)
+    # a refusal shows the values of a vector
+    shown = np.broadcast_to(0.0, tuple(X.shape)) if X.ndim > 1 else to_numpy(X)
+    validate_data(estimator, shown, reset=reset, **options)
     try:
         X = xp.asarray(X, dtype=xp.float64, copy=True if reset else None)
     except (TypeError, RuntimeError) as error:
