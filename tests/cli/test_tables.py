@@ -255,6 +255,12 @@ def test_missing_categories_and_new_ones_are_predicted(folder):
     assert result.exit_code == 0 and len(result.stdout.splitlines()) == 4
 
 
+def test_none_is_a_level_and_no_gap(folder):
+    """As in none, mild, severe, where a class of healthy rows would be left out."""
+    parts = columns_of("x,y\n" + rows(lambda i: i % 5, lambda i: ("none", "mild", "NA")[i % 3]))
+    assert sorted(parts.y) == ["mild"] * 4 + ["none"] * 4
+
+
 def test_a_header_of_numbers_is_one_if_the_user_names_it(folder):
     text = "2019,2020\n" + rows(lambda i: i % 5, lambda i: i % 2)
     Path("years.csv").write_text(text)
