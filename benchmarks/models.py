@@ -4,6 +4,7 @@
     python benchmarks/models.py forty --jobs 16 --minutes 9  # goes on where it ended
     python benchmarks/models.py forty --models committee svc --splits 1
     python benchmarks/models.py forty --fresh                # ours again, after a change of code
+    python benchmarks/models.py forty --keep-peers           # theirs as the stored result has them
 
 A study (studies.py) is a list of models, a list of sets (data.py) and a number of splits. Every
 model gets the same rows: numbers imputed and standardized by the training rows, a column for each
@@ -263,6 +264,31 @@ def summary(
     return {"number of sets": len(sets), "models": found}
 
 
+def with_kept_peers(study: Study, result: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    """Models of this package beside the peers of the stored result, which had the same sets and
+    splits: measures of which it has the mean of every set.
+    """
+    peers = [m for m, whose in stored["models"].items() if whose == "peer"]
+    models = [*(m for m in result["models"] if m not in peers), *peers]
+    ours, theirs = (list(one["models"]) for one in (result, stored))
+    sets: dict[str, dict[str, Any]] = {}
+    for measure in ("error", "log_loss", "calibration"):
+        for name, rows in result["sets"][measure].items():
+            old = stored["sets"][measure][name]
+            kept = [old[theirs.index(m)] if m in peers else rows[ours.index(m)] for m in models]
+            sets.setdefault(measure, {})[name] = kept
+    of_half = {
+        half: {
+            measure: summary(study, models, measure, [np.array(of[n])[:, :1] for n in names])
+            for measure, of in sets.items()
+        }
+        for half, names in result["halves"].items()
+    }
+    kept_from = {"models": peers, "commit": stored["commit"], "versions": stored["versions"]}
+    whose = {m: "peer" if m in peers else "ours" for m in models}
+    return result | {"models": whose, "kept": kept_from, "summary": of_half, "sets": sets}
+
+
 def shape(split: Split) -> list[int]:
     """Training rows, columns as they come, classes (0: numbers), test rows."""
     train, test = split
@@ -283,6 +309,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no model after these")
     parser.add_argument("--fresh", action="store_true", help="models of this package again")
     parser.add_argument("--report", action="store_true", help="the result alone")
+    parser.add_argument("--keep-peers", action="store_true", help="peers of the stored result")
     given = parser.parse_args()
     if given.study is None:
         for name, study in STUDIES.items():
@@ -308,8 +335,14 @@ def main() -> None:
         for k in range(study.splits)
     )
     print(f"{missing} of {len(study.sets) * len(study.models) * study.splits} are missing")
+    if given.keep_peers:
+        found = {key: one for key, one in found.items() if study.models[key[1]].ours}
     result = record(study, found)
-    for package in (one for one in ("lightgbm", "xrfm") if one in map(str.lower, result["models"])):
+    if given.keep_peers:
+        stored = json.loads((common.RESULTS / f"{given.study}.json").read_text(encoding="utf-8"))
+        result = with_kept_peers(study, result, stored)
+    timed = () if given.keep_peers else map(str.lower, result["models"])
+    for package in (one for one in timed if one in ("lightgbm", "xrfm")):
         importlib.import_module(package)  # its version is part of the record
     for half, measures in result["summary"].items():
         for measure, one in measures.items():

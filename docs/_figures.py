@@ -274,7 +274,7 @@ SIMULATED = Simulated(result, made_by)
 SIMULATED = Simulated(result, made_by)
 WRITERS = [headline, speed, growth, raetsch, raetsch_counts, large, gpu]
 TABLES: dict[str, Callable[[], str]] = {one.__name__: one for one in WRITERS}
-TABLES |= {**study_tables(result, made_by, duration), **SIMULATED.tables()}
+TABLES |= {**study_tables(result, made_by), **SIMULATED.tables()}
 
 # ---- figures inside sentences --------------------------------------------------------------------
 

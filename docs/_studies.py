@@ -44,7 +44,7 @@ def apart(values: np.ndarray) -> str:
     return f"{values.mean():+.4f} ± {values.std() / np.sqrt(len(values)):.4f}"
 
 
-def study_tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) -> Any:
+def study_tables(result: Result, made_by: MadeBy) -> Any:
     """What _figures.py writes of the studies, by name."""
 
     def ranks(name: str) -> str:
@@ -53,20 +53,16 @@ def study_tables(result: Result, made_by: MadeBy, duration: Callable[[float], st
         rows = [
             [
                 f"**{model}**" if found["models"][model] == "ours" else model,
-                *(
-                    f"{by[what][model]['rank']:.1f}"
-                    for what in ("error", "log_loss", "brier", "auc")
-                ),
+                *(f"{by[what][model]['rank']:.1f}" for what in ("error", "log_loss")),
                 f"{by['error'][model]['mean']:.1f}",
                 f"{by['log_loss'][model]['mean']:.3f}",
                 f"{by['calibration'][model]['mean']:.3f}",
-                *(duration(by[what][model]["median"]) for what in ("fit", "predict")),
             ]
             for model in ranked(by["log_loss"])
         ]
         n, k = found["summary"][name]["error"]["number of sets"], len(rows)
-        header = [f"{n} {name} sets", "rank, error", "rank, log-loss", "rank, Brier", "rank, AUC"]
-        header += ["mean error %", "mean log-loss", "calibration error", "fit, median"]
+        header = [f"{n} {name} sets", "rank, error", "rank, log-loss", "mean error %"]
+        header += ["mean log-loss", "calibration error"]
         critical = scipy.stats.studentized_range.ppf(0.95, k, 1e6) * np.sqrt(k * (k + 1) / 12 / n)
         p = [
             scipy.stats.friedmanchisquare(*means(found, what, name).T).pvalue
@@ -76,8 +72,9 @@ def study_tables(result: Result, made_by: MadeBy, duration: Callable[[float], st
             "Bold: this package. Ranks differ significantly (Nemenyi, 5 %) where they are more "
             f"than {critical:.1f} apart; Friedman's test of equal ranks has p = {p[0]:.1g} for "
             f"errors, {p[1]:.1g} for log-losses."
+            + (f" Peers as measured at {found['kept']['commit']}." if "kept" in found else "")
         )
-        return made_by(table([*header, "predict, median"], rows) + "\n" + note, "forty")
+        return made_by(table(header, rows) + "\n" + note, "forty")
 
     def accuracy_wins() -> str:
         found, rows = result("forty"), []
