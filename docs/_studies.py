@@ -407,12 +407,8 @@ class Simulated:
         plain = self.rows("scores", counts=None, n_groups=None)
         for tuned, end in ((False, ""), (True, "_tuned")):
             kind = [row for row in plain if row["setting"]["tuned"] == tuned]
-            least = min(v["n"] for row in kind for k, v in row.items() if k in SCORES)
-            found[f"score{end or ''}_draws"] = str(least)
             for name in ("accuracy", "r2", "log_loss"):
-                n = sum(name in row for row in kind)
-                said = shares(kind, name).replace("(", f"(mean of {n} settings; ")
-                found[f"covered_{name}{end}"] = said
+                found[f"covered_{name}{end}"] = shares(kind, name)
         return found
 
     def rates(self, **setting: Any) -> list[float]:
@@ -438,8 +434,10 @@ class Simulated:
 
 
 def shares(rows: list[Row], name: str) -> str:
-    """The mean share of some settings in percent, the lowest and the highest."""
-    found = [100 * row[name]["mean"] for row in rows if name in row]
-    if len(found) < 2:
-        return f"{found[0]:.0f} %" if found else ""
-    return f"{sum(found) / len(found):.0f} % ({min(found):.0f} to {max(found):.0f})"
+    """The share over some settings in percent, with its binomial error and the draws."""
+    counts = np.array([(row[name]["mean"], row[name]["n"]) for row in rows if name in row])
+    if not len(counts):
+        return ""
+    share, n = np.average(counts[:, 0], weights=counts[:, 1]), counts[:, 1].sum()
+    error = 100 * np.sqrt(share * (1 - share) / n)
+    return f"{100 * share:.1f} ± {error:.1f} % ({n:,.0f} draws)"
