@@ -620,3 +620,9 @@ def test_where_a_class_is_never_predicted_balanced_accuracy_leads():
     assert answer.score_name == "balanced_accuracy" and answer.score.value == 0.5
     assert next(iter(answer.permutation.scores)) == "balanced_accuracy"
     assert assess(model, X, y, permutations=0, score="accuracy").score.value == 0.8
+
+
+def test_one_row_of_each_class_is_refused_in_words() -> None:
+    X, y = np.eye(3), np.array(["a", "b", "c"])
+    with pytest.raises(ValueError, match="at least two rows of a class, got one row of each"):
+        assess(KernelFisherDiscriminant(gamma=1.0, alpha=0.5), X, y, permutations=0)

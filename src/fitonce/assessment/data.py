@@ -267,6 +267,11 @@ def _n_folds(data: AssessedRows) -> int:
     if data.classes is None:
         return most
     members = [len(np.unique(unit_of[data.y == label])) for label in data.classes]
+    if len(data.classes) == len(data.y):
+        raise ValueError(
+            "cross-validation needs at least two rows of a class, got one row of each: a model is "
+            "trained without the row that it predicts, so its class would be missing. Add rows."
+        )
     most = min(most, min(members) if min(members) >= 3 else max(2, *members))
     if data.groups is not None or min(members) >= ENOUGH:
         return most
