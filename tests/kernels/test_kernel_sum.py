@@ -184,6 +184,9 @@ def test_tuning_is_better_than_any_start_and_is_what_it_says(case: str) -> None:
     decided = model.kernel_
     again = KernelRidge(kernel=decided, alpha=model.alpha_).fit(X, y, **fit)
     assert_close(again.held_out_prediction_, model.held_out_prediction_, 1e-10)
+    alphas = [model.alpha_, 1e4 * model.alpha_]  # by eigenvectors, as the search
+    alone = KernelRidge(kernel=decided, alpha=alphas).fit(X, y, **fit)
+    np.testing.assert_allclose(alone.held_out_prediction_, model.held_out_prediction_, rtol=1e-9)
     np.testing.assert_allclose(again.best_score_, model.best_score_, rtol=1e-9)
     assert clone(model).set_params(**model.best_params_).fit(X, y, **fit).alpha_ == model.alpha_
     equal = dict.fromkeys("abc", 1.0) if case != "widths" else weights
